@@ -1,0 +1,110 @@
+"""`gitmem.toml`: the mark of a store, its few settings and its declarations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gitmem.errors import InvalidRequestError, StorageError
+from gitmem.limits import MAX_BYTES_DEFAULT, check_resource_id
+from gitmem.memory import define_memory, document_memory
+from gitmem.records import Memory
+
+FILE: Final = "gitmem.toml"
+_KEYS: Final = frozenset(("project", "agent", "durability", "worktree", "memory"))
+_MEMORY_KEYS: Final = frozenset(("description", "max_bytes"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """What `gitmem.toml` says. `durability` is "full" (flush before acknowledging) or "os"."""
+
+    project: str | None = None
+    agent: str | None = None
+    durability: str = "full"
+    worktree: bool = True
+    memories: tuple[Memory, ...] = ()
+
+
+def read(folder: str) -> Config:
+    """The settings of the store in `folder`. Raises StorageError or InvalidRequestError."""
+    import tomllib
+
+    path = os.path.join(folder, FILE)
+    try:
+        with open(path, "rb") as file:
+            value = tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequestError(f"{path} is not TOML: {error}.") from None
+    except OSError as error:
+        raise StorageError(f"Cannot read {path}: {error.strerror}.") from None
+    try:
+        return _config(value)
+    except InvalidRequestError as error:
+        raise InvalidRequestError(f"{path}: {error.message}") from None
+
+
+def find(start: str) -> str | None:
+    """The nearest folder from `start` upwards that holds a `gitmem.toml`."""
+    folder = os.path.abspath(start)
+    while not os.path.isfile(os.path.join(folder, FILE)):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+    return folder
+
+
+def write_new(folder: str, project: str | None) -> None:
+    """Mark `folder` as a store; an existing `gitmem.toml` is left as it is."""
+    text = "# A gitmem store. The memory itself lies in the Git repositories below.\n"
+    if project:
+        text += f'project = "{project}"\n'
+    text += (
+        "\n# Declare what your agents remember, then run: gitmem deploy --agent NAME\n"
+        "# [memory.notes]\n"
+        '# description = "Requirements and decisions."\n'
+        f"# max_bytes = {MAX_BYTES_DEFAULT}\n"
+    )
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, FILE), "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StorageError(f"Cannot make a store in {folder}: {error.strerror}.") from None
+
+
+def _config(value: Mapping[str, Any]) -> Config:
+    if unknown := value.keys() - _KEYS:
+        raise InvalidRequestError(f"unknown setting {min(unknown)}")
+    for key in ("project", "agent"):
+        if key in value:
+            check_resource_id(value[key], key)
+    durability, worktree = value.get("durability", "full"), value.get("worktree", True)
+    if durability not in ("full", "os"):
+        raise InvalidRequestError('durability is neither "full" nor "os"')
+    if not isinstance(worktree, bool):
+        raise InvalidRequestError("worktree is neither true nor false")
+    memory = value.get("memory", {})
+    if not isinstance(memory, dict):
+        raise InvalidRequestError("memory is not a table")
+    return Config(
+        project=value.get("project"),
+        agent=value.get("agent"),
+        durability=durability,
+        worktree=worktree,
+        memories=tuple(_declared(name, table) for name, table in memory.items()),
+    )
+
+
+def _declared(name: str, table: Any) -> Memory:
+    if not isinstance(table, dict):
+        raise InvalidRequestError(f"memory.{name} is not a table")
+    if unknown := table.keys() - _MEMORY_KEYS:
+        raise InvalidRequestError(f"memory.{name} has an unknown key {min(unknown)}")
+    provider = document_memory(max_bytes=table.get("max_bytes", MAX_BYTES_DEFAULT))
+    return define_memory(id=name, description=table.get("description", ""), provider=provider)

@@ -1,0 +1,374 @@
+"""The documents of one resource: seed 000's operations, each with its checks in one save."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final, cast
+
+from gitmem import cursor as cursors
+from gitmem.clock import to_rfc3339
+from gitmem.codec import Content
+from gitmem.environment.catalog import Row, VersionRow
+from gitmem.environment.draft import Draft, Stored
+from gitmem.environment.engine import EnvironmentRepository
+from gitmem.environment.layout import Name
+from gitmem.errors import InvalidRequestError, NotFoundError, PreconditionFailedError, PreconditionRequiredError
+from gitmem.limits import (
+    PAGE_DOCUMENTS,
+    check_agent_writes,
+    check_document_id,
+    check_resource_id,
+    check_summary,
+    check_text,
+    check_title,
+)
+from gitmem.records import (
+    OWNER,
+    AgentWrites,
+    Document,
+    DocumentInfo,
+    History,
+    Memory,
+    Page,
+    Revision,
+    Version,
+    Writer,
+)
+
+_HEX: Final = re.compile(r"[0-9a-f]{7,40}\Z")
+
+
+class Documents:
+    """The documents of one resource in one environment, for its owner.
+
+    Every method raises InvalidRequestError for an id outside the grammar and NotFoundError for a
+    resource that was never declared. `if_match` is the revision that the caller has seen; a stale
+    one raises PreconditionFailedError and nothing is changed.
+    """
+
+    def __init__(self, environment: EnvironmentRepository, resource: str) -> None:
+        self._environment = environment
+        self.resource = check_resource_id(resource)
+
+    # Reading
+
+    def read(self, document_id: str, *, at: str | None = None) -> Document:
+        """A document as it is, or as it was at a revision of its history.
+
+        `at` may be shortened to seven digits or more. Raises NotFoundError for a missing or deleted
+        document, or an unknown revision; DamagedError where Git cannot read it.
+        """
+        name = self._name(document_id)
+        memory = self._memory()
+        if at is not None:
+            version = self._version(name, at)
+            return self._document(name, memory, _stored(version, self._version_content(name, version)))
+        row, content = self._environment.read(name, self._live(name))
+        return self._document(name, memory, Stored(row.revision, content, row.updated, row.writer))
+
+    def list(self, *, cursor: str | None = None) -> Page:
+        """A page of at most 50 documents without text: newest update first, then by id.
+
+        Paging is live: what changes meanwhile moves. Raises InvalidCursorError.
+        """
+        after = cursors.decode(self._listing("list"), cursor) if cursor is not None else None
+        memory = self._memory()
+        rows = self._environment.recent(self.resource, after, PAGE_DOCUMENTS + 1)
+        page = rows[:PAGE_DOCUMENTS]
+        more = len(rows) > PAGE_DOCUMENTS
+        return Page(
+            documents=tuple(_info(document_id, memory, row) for document_id, row in page),
+            next_cursor=cursors.encode(self._listing("list"), page[-1][1].updated, page[-1][0]) if more else None,
+        )
+
+    def history(self, document_id: str, *, cursor: str | None = None) -> History:
+        """A page of at most 50 versions, newest first; of a deleted document too."""
+        name = self._name(document_id)
+        listing = self._listing(f"history {document_id}")
+        before = cursors.decode(listing, cursor)[0] if cursor is not None else None
+        self._memory()
+        if self._environment.find(name) is None:
+            raise self._missing(name)
+        rows = self._environment.versions(name, before, PAGE_DOCUMENTS + 1)
+        page = rows[:PAGE_DOCUMENTS]
+        more = len(rows) > PAGE_DOCUMENTS
+        return History(
+            versions=tuple(self._history_entry(name, row) for row in page),
+            next_cursor=cursors.encode(listing, page[-1].number, "") if more else None,
+        )
+
+    def diff(self, document_id: str, a: str | None = None, b: str | None = None) -> str:
+        """What changed from revision `a` to `b`, as a unified diff of title, summary, policy and text.
+
+        `b` defaults to the newest version, `a` to the one before `b`. Empty where nothing differs.
+        """
+        import difflib
+
+        name = self._name(document_id)
+        self._memory()
+        newer = self._version(name, b)
+        older = self._version(name, a) if a is not None else self._before(name, newer)
+        lines = difflib.unified_diff(
+            _lines(self._version_content(name, older) if older else None),
+            _lines(self._version_content(name, newer)),
+            f"{name}@{older.revision.hex()[:12] if older else 'nothing'}",
+            f"{name}@{newer.revision.hex()[:12]}",
+            lineterm="",
+        )
+        return "".join(f"{line}\n" for line in lines)
+
+    # Writing
+
+    def create(
+        self,
+        document_id: str,
+        *,
+        title: str,
+        text: str = "",
+        summary: str = "",
+        agent_writes: AgentWrites = "enabled",
+    ) -> Document:
+        """Create a document under an id never used before.
+
+        Raises PreconditionFailedError where the id exists or was deleted; LimitExceededError.
+        """
+        name = self._name(document_id)
+        content = Content(
+            check_title(title), check_summary(summary), cast(AgentWrites, check_agent_writes(agent_writes)), text
+        )
+
+        def change(draft: Draft) -> Document:
+            memory = draft.resource(self.resource)
+            check_text(text, memory.provider.max_bytes)
+            found = draft.get(name)
+            if found is not None:
+                raise _used(name, found)
+            return self._document(name, memory, draft.put(name, content, "create"))
+
+        return self._environment.save(change)
+
+    def replace(
+        self, document_id: str, *, text: str, summary: str | None = None, if_match: str, writer: Writer = OWNER
+    ) -> Document:
+        """Replace the text, and the summary unless it is None. A replace that changes nothing makes no commit."""
+        name = self._name(document_id)
+        expected = _condition(if_match)
+        if summary is not None:
+            check_summary(summary)
+
+        def change(draft: Draft) -> Document:
+            memory = draft.resource(self.resource)
+            check_text(text, memory.provider.max_bytes)
+            found, content = self._current(draft, name, expected)
+            new = replace(content, text=text, summary=content.summary if summary is None else summary)
+            return self._document(name, memory, _put(draft, name, found, new, "replace", writer))
+
+        return self._environment.save(change)
+
+    def patch(
+        self,
+        document_id: str,
+        *,
+        title: str | None = None,
+        agent_writes: AgentWrites | None = None,
+        if_match: str,
+    ) -> Document:
+        """Change the title, the write policy, or both; also of a document over its resource's limit."""
+        name = self._name(document_id)
+        expected = _condition(if_match)
+        if title is None and agent_writes is None:
+            raise InvalidRequestError("Nothing to change: give a title, agentWrites, or both.")
+        if title is not None:
+            check_title(title)
+        if agent_writes is not None:
+            check_agent_writes(agent_writes)
+
+        def change(draft: Draft) -> Document:
+            memory = draft.resource(self.resource)
+            found, content = self._current(draft, name, expected)
+            new = replace(content, title=title or content.title, agent_writes=agent_writes or content.agent_writes)
+            operation = _patch_operation(content, new)
+            return self._document(name, memory, _put(draft, name, found, new, operation, OWNER))
+
+        return self._environment.save(change)
+
+    def delete(self, document_id: str, *, if_match: str) -> None:
+        """Delete a document. Its id stays reserved for ever; its history stays readable."""
+        name = self._name(document_id)
+        expected = _condition(if_match)
+
+        def change(draft: Draft) -> None:
+            draft.resource(self.resource)
+            self._current(draft, name, expected)
+            draft.put(name, None, "delete")
+
+        self._environment.save(change)
+
+    def restore(self, document_id: str, revision: str, *, if_match: str) -> Document:
+        """Bring back title, text and summary of an earlier version, not its policy.
+
+        Works on live documents only; the text must fit today's limit.
+        """
+        name = self._name(document_id)
+        expected = _condition(if_match)
+        self._memory()
+        self._live(name)
+        old = self._version_content(name, self._version(name, revision))
+        if old is None:
+            raise NotFoundError(f"{name} was deleted at {revision}. Choose an earlier revision.")
+
+        def change(draft: Draft) -> Document:
+            memory = draft.resource(self.resource)
+            found, content = self._current(draft, name, expected)
+            check_text(old.text, memory.provider.max_bytes)
+            new = replace(content, title=old.title, text=old.text, summary=old.summary)
+            return self._document(name, memory, _put(draft, name, found, new, "restore", OWNER))
+
+        return self._environment.save(change)
+
+    # Inside
+
+    def _name(self, document_id: str) -> Name:
+        return Name(self.resource, check_document_id(document_id))
+
+    def _listing(self, what: str) -> str:
+        # The environment's place keeps a cursor from being used in another one.
+        return f"{what} {self.resource} {self._environment.folder[-32:]}"
+
+    def _memory(self) -> Memory:
+        memory = self._environment.resource(self.resource)
+        if memory is None:
+            raise NotFoundError(
+                f"There is no resource {self.resource} here. Declare it and deploy, or see gitmem resources."
+            )
+        return memory
+
+    def _missing(self, name: Name) -> NotFoundError:
+        return NotFoundError(f"There is no document {name}. See gitmem list {name.resource}.")
+
+    def _live(self, name: Name) -> Row:
+        row = self._environment.find(name)
+        if row is None:
+            raise self._missing(name)
+        if row.dead:
+            raise NotFoundError(f"{name} was deleted. Its id stays reserved; its history stays readable.")
+        return row
+
+    def _current(self, draft: Draft, name: Name, expected: str) -> tuple[Stored, Content]:
+        found = draft.get(name)
+        if found is None:
+            raise self._missing(name)
+        if found.content is None:
+            raise NotFoundError(f"{name} was deleted. Its id stays reserved; its history stays readable.")
+        if found.revision.hex() != expected:
+            raise PreconditionFailedError(
+                f"{name} has changed: it is at {found.revision.hex()}, not at {expected[:40]}. Read it again.",
+                expected=expected,
+                actual=found.revision.hex(),
+            )
+        return found, found.content
+
+    def _version(self, name: Name, revision: str | None) -> VersionRow:
+        if revision is not None and not _HEX.match(revision):
+            raise InvalidRequestError(f"{ascii(revision)[:60]} is not a revision: use 7 to 40 lowercase hex digits.")
+        before: int | None = None
+        while rows := self._environment.versions(name, before, PAGE_DOCUMENTS):
+            for row in rows:
+                if revision is None or row.revision.hex().startswith(revision):
+                    return row
+            before = rows[-1].number
+        if revision is None:
+            raise self._missing(name)
+        raise NotFoundError(f"{name} has no revision {revision}. See gitmem log {name.resource} {name.id}.")
+
+    def _before(self, name: Name, version: VersionRow) -> VersionRow | None:
+        rows = self._environment.versions(name, version.number, 1)
+        return rows[0] if rows else None
+
+    def _version_content(self, name: Name, version: VersionRow) -> Content | None:
+        return self._environment.content(name, version.blob) if version.blob else None
+
+    def _history_entry(self, name: Name, row: VersionRow) -> Version:
+        content = self._version_content(name, row)
+        return Version(
+            revision=Revision(row.revision.hex()),
+            operation=row.operation,
+            title=content.title if content else "",
+            bytes=len(content.text.encode()) if content else 0,
+            updated_at=to_rfc3339(row.updated),
+            writer=row.writer,
+            message=row.message or f"{row.operation} {name}",
+        )
+
+    def _document(self, name: Name, memory: Memory, stored: Stored) -> Document:
+        content = stored.content
+        if content is None:
+            raise NotFoundError(f"{name} was deleted at {stored.revision.hex()}.")
+        return Document(
+            id=name.id,
+            title=content.title,
+            text=content.text,
+            summary=content.summary,
+            agent_writes=content.agent_writes,
+            revision=Revision(stored.revision.hex()),
+            bytes=len(content.text.encode()),
+            max_bytes=memory.provider.max_bytes,
+            updated_at=to_rfc3339(stored.updated),
+            writer=stored.writer,
+        )
+
+
+def _put(draft: Draft, name: Name, found: Stored, new: Content, operation: str, writer: Writer) -> Stored:
+    return found if new == found.content else draft.put(name, new, operation, writer)
+
+
+def _condition(if_match: str) -> str:
+    if if_match is None:
+        raise PreconditionRequiredError("Say which revision you have seen (if_match). Read the document first.")
+    if not isinstance(if_match, str):
+        raise InvalidRequestError("if_match must be a revision: a string, as read.")
+    return if_match
+
+
+def _used(name: Name, found: Stored) -> PreconditionFailedError:
+    if found.content is None:
+        return PreconditionFailedError(f"{name} was deleted and its id stays reserved. Choose a new id.")
+    return PreconditionFailedError(
+        f"{name} exists already, at {found.revision.hex()}. Choose a new id.", actual=found.revision.hex()
+    )
+
+
+def _patch_operation(old: Content, new: Content) -> str:
+    if old.agent_writes == new.agent_writes:
+        return "retitle"
+    if old.title != new.title:
+        return "patch"
+    return "freeze" if new.agent_writes == "disabled" else "unfreeze"
+
+
+def _stored(version: VersionRow, content: Content | None) -> Stored:
+    return Stored(version.revision, content, version.updated, version.writer)
+
+
+def _info(document_id: str, memory: Memory, row: Row) -> DocumentInfo:
+    meta = row.meta
+    assert meta is not None
+    return DocumentInfo(
+        id=document_id,
+        title=meta.title,
+        summary=meta.summary,
+        agent_writes=cast(AgentWrites, meta.policy),
+        revision=Revision(row.revision.hex()),
+        bytes=meta.bytes,
+        max_bytes=memory.provider.max_bytes,
+        updated_at=to_rfc3339(row.updated),
+        writer=row.writer,
+    )
+
+
+def _lines(content: Content | None) -> list[str]:
+    if content is None:
+        return []
+    head = [f"title: {content.title}", f"summary: {content.summary}", f"agentWrites: {content.agent_writes}", ""]
+    return head + content.text.split("\n")

@@ -1,0 +1,1 @@
+"""One environment: a Git repository of documents, its index and its working tree."""

@@ -1,0 +1,165 @@
+"""Bringing the index to the tip: the new commits, or all of history where it does not fit."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from gitmem.codec import loads
+from gitmem.environment.catalog import Catalog, Event
+from gitmem.environment.history import Reader, Rejection, operation_of
+from gitmem.environment.layout import RESOURCE_FILE, Name, locate, text_path
+from gitmem.git.commits import Commit
+from gitmem.git.objects import Oid
+from gitmem.git.repository import Repository
+from gitmem.limits import MAX_BYTES_CEILING, is_resource_id
+from gitmem.records import OWNER, Memory, Provider, Writer
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with what is being done, how many are done, and how many there are if that is known."""
+
+_LONGEST_STEP: Final = 20_000
+_REPORT_EVERY: Final = 2_000
+
+
+def silent(what: str, done: int, total: int | None) -> None:
+    """The progress of a library: none."""
+
+
+class CatchUp:
+    """Reads history into the index of one environment. Runs under the writer's lock."""
+
+    def __init__(self, repository: Repository, catalog: Catalog, reader: Reader, progress: Progress) -> None:
+        self._repository = repository
+        self._catalog = catalog
+        self._reader = reader
+        self._progress = progress
+
+    def run(self, tip: Oid) -> None:
+        """Bring the index to `tip`. Raises DamagedError, CatalogUnusableError."""
+        known = self._catalog.tip()
+        new = self._since(known, tip) if known else None
+        if known is None or new is None:
+            self.rebuild(tip)
+            return
+        before = self._repository.commit(known).tree
+        root = self._repository.commit(tip).tree
+        with self._catalog.transaction() as connection:
+            for commit in new:
+                events = self._take(connection, commit)
+                if commit.own:
+                    self._note_unprojected(connection, events, before, root)
+            self.set_resources(connection, root)
+            self._catalog.set_tip(connection, tip)
+
+    def _since(self, known: Oid, tip: Oid) -> list[Commit] | None:
+        """The commits behind `known`, oldest first; None where it is not on the line, or too far back."""
+        commits: list[Commit] = []
+        for commit in self._reader.back(tip, known):
+            commits.append(commit)
+            if len(commits) > _LONGEST_STEP:
+                return None
+        if not commits[-1].parents or commits[-1].parents[0] != known:
+            return None
+        return commits[::-1]
+
+    def _take(self, connection: sqlite3.Connection, commit: Commit) -> list[Event]:
+        events: list[Event] = []
+        for found in self._reader.events(commit):
+            if isinstance(found, Rejection):
+                self._catalog.set_rejected(connection, found.name, found.commit, found.reason)
+            else:
+                self._catalog.apply(connection, (found,))
+                events.append(found)
+        return events
+
+    def _note_unprojected(self, connection: sqlite3.Connection, events: list[Event], before: Oid, root: Oid) -> None:
+        """A gitmem that was killed after its save may not have written the file: look later."""
+        trees = self._repository.trees
+        for event in events:
+            _, was = locate(trees, before, event.name)
+            path, _ = locate(trees, root, event.name)
+            self._catalog.set_unprojected(connection, text_path(path), was.oid if was else None)
+
+    # From scratch
+
+    def rebuild(self, tip: Oid) -> None:
+        """Make the index anew from all of history, in little memory."""
+        with self._catalog.transaction() as connection:
+            self._catalog.clear(connection)
+            connection.execute("CREATE TEMP TABLE IF NOT EXISTS line (resource, id, operation, oid, updated, session)")
+            connection.execute("DELETE FROM line")
+            connection.executemany("INSERT INTO line VALUES (?, ?, ?, ?, ?, ?)", self._line(tip))
+            total = connection.execute("SELECT COUNT(*) FROM line").fetchone()[0]
+            cursor = connection.execute("SELECT * FROM line ORDER BY rowid DESC")
+            pending: list[Event] = []
+            for done, row in enumerate(cursor):
+                if row[0] is not None:
+                    pending.append(_event(*row))
+                    if len(pending) >= 1000:
+                        self._catalog.apply(connection, pending)
+                        pending.clear()
+                else:
+                    self._catalog.apply(connection, pending)
+                    pending.clear()
+                    self._take(connection, self._line_commit(row[3]))
+                if done % _REPORT_EVERY == 0:
+                    self._progress("indexing", done, total)
+            self._catalog.apply(connection, pending)
+            connection.execute("DELETE FROM line")
+            self.set_resources(connection, self._repository.commit(tip).tree)
+            self._catalog.set_tip(connection, tip)
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('unchecked', 1)")
+        self._progress("indexing", total, total)
+
+    def _line(self, tip: Oid) -> Iterator[tuple[Any, ...]]:
+        for done, commit in enumerate(self._reader.back(tip, None)):
+            own = operation_of(commit)
+            if own:
+                session = (commit.writer.session_id or "") if commit.writer.kind == "agent" else None
+                yield own[1].resource, own[1].id, own[0], commit.oid, commit.updated, session
+            else:
+                yield None, None, None, commit.oid, None, None
+            if done % _REPORT_EVERY == 0:
+                self._progress("reading history", done, None)
+
+    def _line_commit(self, oid: Oid) -> Commit:
+        return next(self._reader.back(oid, None))
+
+    def set_resources(self, connection: sqlite3.Connection, root: Oid) -> None:
+        """Take the declarations from the tip's tree."""
+        self._catalog.set_resources(connection, declarations(self._repository, root))
+
+
+def declarations(repository: Repository, root: Oid) -> list[Memory]:
+    """Every readable `.resource.json` of a tree. One that is not valid counts as absent."""
+    found = []
+    for name, entry in repository.trees.get(root):
+        if not entry.is_folder or not is_resource_id(name):
+            continue
+        file = repository.trees.get(entry.oid).file(RESOURCE_FILE)
+        memory = file and declaration(name, repository.objects.read(file.oid, "blob"))
+        if memory:
+            found.append(memory)
+    return found
+
+
+def declaration(name: str, data: bytes) -> Memory | None:
+    """What a `.resource.json` declares; None where it is not one."""
+    try:
+        value = loads(data)
+        description, provider = value["description"], value["provider"]
+        kind, max_bytes = provider["kind"], provider.get("maxBytes")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if not isinstance(description, str) or kind != "document" or type(max_bytes) is not int:
+        return None
+    if not 1 <= max_bytes <= MAX_BYTES_CEILING:
+        return None
+    return Memory(id=name, description=description, provider=Provider(kind=kind, max_bytes=max_bytes))
+
+
+def _event(resource: str, document_id: str, operation: str, oid: Oid, updated: int, session: str | None) -> Event:
+    writer = OWNER if session is None else Writer(kind="agent", session_id=session or None)
+    return Event(Name(resource, document_id), operation, oid, updated, writer, dead=operation == "delete")

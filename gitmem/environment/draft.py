@@ -1,0 +1,329 @@
+"""What a change sees and adds to: the tip as it is under the lock, and commits on top of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Final
+
+from gitmem import codec
+from gitmem.clock import Clock
+from gitmem.codec import Content, decode, encode
+from gitmem.environment.catalog import Catalog, Event, Row
+from gitmem.environment.history import Reader, checked, meta_of
+from gitmem.environment.layout import RESOURCE_FILE, Name, locate, split, text_path
+from gitmem.environment.worktree import File, WorkTree
+from gitmem.errors import InvalidDocumentError, NotFoundError, StorageError
+from gitmem.git.commits import Person, render
+from gitmem.git.journal import StagedObject
+from gitmem.git.objects import Oid, object_id
+from gitmem.git.repository import Repository
+from gitmem.git.trees import EMPTY_TREE, FILE, Entry, Path
+from gitmem.limits import MAX_BYTES_DEFAULT
+from gitmem.records import OWNER, Memory, Writer
+
+ATTRIBUTES: Final = b"* -text -filter -ident\n"
+_CLOCK_SLACK: Final = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The commit that a draft starts from: its tree, and its time in milliseconds."""
+
+    tip: Oid | None
+    root: Oid
+    updated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A document as it stands in a draft; `content` is None once it is deleted."""
+
+    revision: Oid
+    content: Content | None
+    updated: int
+    writer: Writer
+
+
+@dataclass(slots=True)
+class FileChange:
+    """A file to put (`data`), remove (None) or move (`source`) in the working tree after the save.
+
+    `expected` are the blobs that may be replaced there; `base` is what gitmem last put there.
+    """
+
+    path: Path
+    data: bytes | None = None
+    source: Path | None = None
+    expected: set[Oid | None] = field(default_factory=set)
+    base: Oid | None = None
+
+
+@dataclass(slots=True)
+class _Mark:
+    staged: int
+    events: int
+    files: int
+    head: Head
+    declared: dict[str, Memory]
+
+
+class Draft:
+    """Commits built in memory. Nothing of it exists until the environment publishes it."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        catalog: Catalog,
+        worktree: WorkTree | None,
+        head: Head,
+        clock: Clock,
+        person: Person | None,
+    ) -> None:
+        self._repository = repository
+        self._catalog = catalog
+        self._worktree = worktree
+        self._clock = clock
+        self._owner = person or Person("owner", "owner@localhost")
+        self._agent_address = "agent.localhost"
+        self.head = head
+        self.staged: list[StagedObject] = []
+        self.events: list[Event] = []
+        self.files: list[FileChange] = []
+        self.declared: dict[str, Memory] = {}
+        self.left_alone: dict[str, str] = {}
+        self._rows: dict[Name, Stored] = {}
+        self._looked_at: set[Name] = set()
+        self._seen_files: dict[Path, File] = {}
+        self._clean = True
+
+    # For changes
+
+    def resource(self, name: str) -> Memory:
+        """A resource's declaration. Raises NotFoundError."""
+        found = self.declared.get(name) or self._catalog.resource(name)
+        if found is None:
+            raise NotFoundError(f"There is no resource {name} here. Declare it and deploy, or see gitmem resources.")
+        return found
+
+    def find_resource(self, name: str) -> Memory | None:
+        """A resource's declaration, or None."""
+        return self.declared.get(name) or self._catalog.resource(name)
+
+    def get(self, name: Name) -> Stored | None:
+        """A document as it stands; None for an id that was never used.
+
+        A hand edit lying at its path is adopted first, as an owner's commit of its own.
+        """
+        if name not in self._looked_at:
+            self._looked_at.add(name)
+            self._adopt(name)
+        return self._stored(name)
+
+    def put(self, name: Name, content: Content | None, operation: str, writer: Writer = OWNER) -> Stored:
+        """Add the commit that writes a document (None: its tombstone)."""
+        self._clean = False
+        return self._put(name, content, operation, writer)
+
+    def declare(self, memory: Memory) -> None:
+        """Add the commit that declares a resource, or changes its declaration."""
+        self._clean = False
+        path = (memory.id, RESOURCE_FILE)
+        data = json.dumps(
+            {"description": memory.description, "provider": memory.provider.to_json()}, indent=2, ensure_ascii=False
+        )
+        self._write(path, data.encode() + b"\n", f"declare {memory.id}", OWNER)
+        self.declared[memory.id] = memory
+
+    def begin(self) -> None:
+        """Lay the first commit of a repository."""
+        self._write((".gitattributes",), ATTRIBUTES, "init", OWNER)
+
+    # For the environment
+
+    def mark(self) -> _Mark:
+        """Where to roll back to."""
+        self._clean = True
+        return _Mark(len(self.staged), len(self.events), len(self.files), self.head, dict(self.declared))
+
+    def roll_back(self, mark: _Mark) -> None:
+        """Undo a refused change; adoptions made before its first write stay."""
+        if self._clean:
+            return
+        del self.staged[mark.staged :], self.events[mark.events :], self.files[mark.files :]
+        self.head, self.declared = mark.head, mark.declared
+        self._rows.clear()
+        self._looked_at.clear()
+        for event in self.events:
+            self._rows[event.name] = self._from_event(event)
+
+    # Inside
+
+    def _stored(self, name: Name) -> Stored | None:
+        if name in self._rows:
+            return self._rows[name]
+        _, row = self._catalog.find(name)
+        if row is None:
+            return None
+        if row.dead:
+            return Stored(row.revision, None, row.updated, row.writer)
+        return Stored(row.revision, self._content(name, row), row.updated, row.writer)
+
+    def _content(self, name: Name, row: Row) -> Content:
+        blob = row.blob or Reader(self._repository).blob_at(row.revision, name)
+        content = decode(self._repository.objects.read(blob, "blob"), name.id)
+        assert content is not None
+        return content
+
+    def _from_event(self, event: Event) -> Stored:
+        content = None
+        if not event.dead:
+            data = next(data for oid, _, data in reversed(self.staged) if oid == event.blob)
+            content = decode(data, event.name.id)
+        return Stored(event.commit, content, event.updated, event.writer)
+
+    def _put(self, name: Name, content: Content | None, operation: str, writer: Writer) -> Stored:
+        data = encode(content) if content else codec.TOMBSTONE
+        path, blob, commit = self._write(
+            locate(self._repository.trees, self.head.root, name)[0], data, f"{operation} {name}", writer
+        )
+        stored = Stored(commit, content, self.head.updated, writer)
+        self._rows[name] = stored
+        self.events.append(
+            Event(
+                name, operation, commit, stored.updated, writer,
+                blob=blob, meta=meta_of(content) if content else None, dead=content is None,
+            )
+        )  # fmt: skip
+        self._reshard(path[:-1])
+        return stored
+
+    def _write(self, path: Path, data: bytes, subject: str, writer: Writer) -> tuple[Path, Oid, Oid]:
+        old = self._repository.trees.find(self.head.root, path)
+        if old and old.is_folder:
+            raise StorageError(f"A folder stands at {text_path(path)}. Move it away, then try again.")
+        blob = object_id("blob", data)
+        self.staged.append((blob, "blob", data))
+        commit = self._commit({path: Entry(FILE, blob)}, subject, writer)
+        self._change_file(path, data, old.oid if old else None)
+        return path, blob, commit
+
+    def _commit(self, edits: dict[Path, Entry | None], subject: str, writer: Writer) -> Oid:
+        made: list[tuple[Oid, bytes]] = []
+        root = self._repository.trees.edit(self.head.root, edits, made)
+        self.staged.extend((oid, "tree", data) for oid, data in made)
+        now = self._clock()
+        if now < self.head.updated <= now + _CLOCK_SLACK:
+            now = self.head.updated  # a clock that went back a little must not reorder saves
+        author = (
+            self._owner if writer.kind == "owner" else Person("agent", f"{writer.session_id}@{self._agent_address}")
+        )
+        data = render(
+            tree=root,
+            parents=[self.head.tip] if self.head.tip else [],
+            author=author,
+            milliseconds=now,
+            subject=subject,
+            writer=writer,
+        )
+        commit = object_id("commit", data)
+        self.staged.append((commit, "commit", data))
+        self.head = Head(commit, root, now)
+        return commit
+
+    def _change_file(self, path: Path, data: bytes, old: Oid | None) -> None:
+        if self._worktree is None:
+            return
+        lag = self._catalog.unprojected(text_path(path)).get(text_path(path)) if self._lags(path, old) else None
+        base = lag.base if lag else old
+        self.files.append(FileChange(path, data, None, {old, base}, base))
+
+    def _lags(self, path: Path, old: Oid | None) -> bool:
+        assert self._worktree is not None
+        if any(change.path == path for change in self.files):
+            return False
+        file = self._seen_files.get(path) or self._worktree.read(path)
+        return file.oid != old
+
+    def _reshard(self, folder: Path) -> None:
+        edits = split(self._repository.trees, self.head.root, folder)
+        if not edits:
+            return
+        self._commit(edits, f"reshard {text_path(folder)}", OWNER)
+        if self._worktree is not None:
+            targets = {path[-1]: path for path, entry in edits.items() if entry}
+            self.files.extend(
+                FileChange(targets[path[-1]], source=path) for path, entry in edits.items() if entry is None
+            )
+
+    # Hand edits
+
+    def _adopt(self, name: Name) -> None:
+        if self._worktree is None or self._repository.operation_in_progress():
+            return
+        path, entry = locate(self._repository.trees, self.head.root, name)
+        file = self._seen_files[path] = self._worktree.read(path)
+        if file.oid == (entry.oid if entry else None) and not file.odd:
+            return
+        refusal = self._adopt_file(name, path, entry, file)
+        if refusal:
+            self.left_alone[text_path(path)] = refusal
+
+    def _adopt_file(self, name: Name, path: Path, entry: Entry | None, file: File) -> str | None:
+        """Commit a hand edit; the reason where it is left alone instead."""
+        assert self._worktree is not None
+        lag = self._catalog.unprojected(text_path(path)).get(text_path(path))
+        if lag and not file.odd and lag.base == file.oid:
+            return None  # nobody's edit: the file lags, and the next projection brings it up
+        if lag and lag.base != (entry.oid if entry else None):
+            return "it was edited on top of an older version"
+        if file.odd:
+            return file.odd
+        stored = self._stored(name)
+        resource = self.find_resource(name.resource)
+        if file.data is None:
+            return self._adopt_removal(name, path, stored)
+        try:
+            content = checked(file.data, name.id, resource.provider.max_bytes if resource else MAX_BYTES_DEFAULT)
+        except InvalidDocumentError as error:
+            return error.message
+        if stored and stored.content is None:
+            return "its id is reserved by a deletion" if content else None
+        if resource is None:
+            return f"there is no resource {name.resource}"
+        if content is None and stored is None:
+            return "it deletes a document that does not exist"
+        if stored and content and content == stored.content:
+            self._change_file(path, encode(content), file.oid)
+            return None
+        self._put(name, content, "edit" if stored else "create", OWNER)
+        self._expect(path, file.oid)
+        return None
+
+    def _adopt_removal(self, name: Name, path: Path, stored: Stored | None) -> str | None:
+        assert self._worktree is not None
+        if stored is None or stored.content is None:
+            self._change_file(path, codec.TOMBSTONE, None)
+            return None
+        if not self._worktree.has_resource(name.resource):
+            return f"the folder of {name.resource} has vanished"
+        documents = self._catalog.count(name.resource)
+        gone = documents - sum(1 for _ in self._worktree.files(name.resource))
+        if gone > 10 and gone > documents // 2:
+            return f"most files of {name.resource} are gone"
+        self._put(name, None, "delete", OWNER)
+        self._expect(path, None)
+        return None
+
+    def _expect(self, path: Path, oid: Oid | None) -> None:
+        for change in self.files:
+            if change.path == path and change.source is None:
+                change.expected.add(oid)
+
+
+def root_of(repository: Repository, tip: Oid | None) -> Head:
+    """The head at a tip."""
+    if tip is None:
+        return Head(None, EMPTY_TREE, 0)
+    commit = repository.commit(tip)
+    return Head(tip, commit.tree, commit.updated)

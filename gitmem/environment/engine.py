@@ -1,0 +1,370 @@
+"""`save(change)`: the one way into an environment; and reading it at whatever tip it has."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar, cast
+
+from gitmem.clock import Clock, system_clock
+from gitmem.codec import Content, decode
+from gitmem.environment.catalog import Catalog, CatalogUnusableError, Row, VersionRow
+from gitmem.environment.catchup import CatchUp, Progress, silent
+from gitmem.environment.draft import Draft, Head, root_of
+from gitmem.environment.history import Reader, meta_of
+from gitmem.environment.layout import Name
+from gitmem.environment.projection import Projection
+from gitmem.environment.upkeep import Upkeep
+from gitmem.environment.worktree import WorkTree
+from gitmem.errors import DamagedError, GitmemError, StorageError
+from gitmem.failpoints import reach
+from gitmem.git.commits import Person
+from gitmem.git.objects import Oid
+from gitmem.git.repository import LOCK_SECONDS, Repository, TipMovedError
+from gitmem.records import Memory
+
+T = TypeVar("T")
+Change = Callable[[Draft], T]
+
+_BATCH: Final = 64
+_RETRIES: Final = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """How an environment is kept: `durable` flushes before a save is acknowledged; `worktree` keeps
+    every document as a file; `author` is the owner's identity where Git's configuration has none."""
+
+    durable: bool = True
+    worktree: bool = True
+    author: Person | None = None
+    clock: Clock = system_clock
+    progress: Progress = silent
+    lock_seconds: float = LOCK_SECONDS
+
+
+DEFAULTS: Final = Settings()
+
+
+class _Ticket:
+    """One waiting change and its answer."""
+
+    __slots__ = ("change", "done", "error", "result")
+
+    def __init__(self, change: Change[Any]) -> None:
+        self.change = change
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+
+
+class EnvironmentRepository:
+    """One environment's repository, index and working tree. Safe to share between threads."""
+
+    def __init__(self, folder: str, settings: Settings = DEFAULTS) -> None:
+        self.folder = folder
+        self.settings = settings
+        self._opening = threading.Lock()
+        self._parts: _Parts | None = None
+        self._waiting: deque[_Ticket] = deque()
+        self._leading = threading.Lock()
+        self._pid = os.getpid()
+        _open_environments.add(self)
+
+    # Opening and closing
+
+    @property
+    def exists(self) -> bool:
+        """Whether the repository has been made."""
+        return os.path.exists(os.path.join(self.folder, ".git"))
+
+    def parts(self) -> _Parts:
+        """The opened repository with its helpers. Raises StorageError where there is none."""
+        if self._parts is None or self._pid != os.getpid():
+            with self._opening:
+                if self._parts is None or self._pid != os.getpid():
+                    self._parts = _Parts(self.folder, self.settings)
+                    self._pid = os.getpid()
+        return self._parts
+
+    def close(self) -> None:
+        """Bring `.git/index` up to date, flush, and give back every handle. May be opened again."""
+        parts, self._parts = self._parts, None
+        if parts is not None and self._pid == os.getpid():
+            parts.close()
+
+    # Writing
+
+    def save(self, change: Change[T]) -> T:
+        """Run `change` on the newest tip and publish what it adds, whole or not at all.
+
+        `change` gets a Draft; its checks and writes happen under the writer's lock, on the state
+        left by whoever saved before. It may run more than once and must not keep state between runs.
+        Writers that wait share one flush and one move of the ref; each gets its own answer.
+        Raises what `change` raises; BusyError; StorageError. A landed save is never reported as
+        failed because the working tree or the index could not follow.
+        """
+        if not self.exists:
+            Repository.create(self.folder, without_tree=not self.settings.worktree)
+        parts = self.parts()
+        ticket = _Ticket(change)
+        self._waiting.append(ticket)
+        with self._leading:
+            while not ticket.done:
+                parts.run(_taken(self._waiting))
+        if ticket.error is not None:
+            raise ticket.error
+        return cast(T, ticket.result)
+
+    # Reading
+
+    def find(self, name: Name) -> Row | None:
+        """The newest row of a document, dead or alive; None for an id never used."""
+        return self._fresh(lambda catalog: catalog.find(name))
+
+    def recent(self, resource: str, after: tuple[int, str] | None, limit: int) -> list[tuple[str, Row]]:
+        """Live documents with metadata, descending update time, then ascending id."""
+        found = self._fresh(lambda catalog: catalog.recent(resource, after, limit))
+        return [(i, row if row.meta else self.read(Name(resource, i), row)[0]) for i, row in found or ()]
+
+    def versions(self, name: Name, before: int | None, limit: int) -> list[VersionRow]:
+        """The versions of a document, newest first, behind number `before`, with their blobs."""
+        row = self.find(name)
+        if row is None:
+            return []
+        return self.parts().versions(name, row, before, limit)
+
+    def resource(self, name: str) -> Memory | None:
+        """A resource's declaration at the tip."""
+        return self._fresh(lambda catalog: (catalog.tip(), catalog.resource(name)))
+
+    def resources(self) -> list[tuple[Memory, int]]:
+        """Every resource with its number of live documents."""
+        return self._fresh(lambda catalog: (catalog.tip(), catalog.resources())) or []
+
+    def read(self, name: Name, row: Row) -> tuple[Row, Content]:
+        """A live row with blob and metadata filled in, and the content. Raises DamagedError."""
+        return self.parts().read(name, row)
+
+    def content(self, name: Name, blob: Oid) -> Content | None:
+        """What a version's blob holds; None for a tombstone. Raises DamagedError."""
+        return decode(self.parts().repository.objects.read(blob, "blob"), name.id)
+
+    def _fresh(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
+        """Look into the index at a moment when it stands at the tip of main."""
+        if not self.exists:
+            return None
+        return self.parts().fresh(look)
+
+
+class _Parts:
+    """What an open environment works with."""
+
+    def __init__(self, folder: str, settings: Settings) -> None:
+        self.settings = settings
+        self.repository = Repository(folder, durable=settings.durable)
+        self.catalog = Catalog(os.path.join(self.repository.derived, "index.sqlite"))
+        self.reader = Reader(self.repository)
+        with_tree = settings.worktree and not self.repository.bare
+        self.worktree = WorkTree(folder, self.repository.scratch) if with_tree else None
+        self.projection = Projection(self.repository, self.catalog, self.worktree)
+        self._catch_up = CatchUp(self.repository, self.catalog, self.reader, settings.progress)
+        self._upkeep = Upkeep(self.repository, self.projection, self._locked)
+        self._person = self.repository.person() or settings.author
+        self._head: Head | None = None
+
+    def close(self) -> None:
+        self._upkeep.close()
+        self.catalog.close()
+        self.repository.close()
+
+    def _locked(self) -> Any:
+        return self.repository.locked(self.settings.lock_seconds)
+
+    # Saving
+
+    def run(self, batch: list[_Ticket]) -> None:
+        """Save a batch of changes and set each ticket's answer."""
+        try:
+            with self._locked():
+                self._run_locked(batch)
+        except BaseException as error:
+            for ticket in batch:
+                if not ticket.done:
+                    ticket.error, ticket.done = error, True
+            if not isinstance(error, GitmemError):
+                raise
+        finally:
+            self._upkeep.wake()
+
+    def _run_locked(self, batch: list[_Ticket]) -> None:
+        for _ in range(_RETRIES):
+            self._head = head = self.bring_up()
+            projecting = self.projection.active()
+            draft = Draft(
+                self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
+                self._person,
+            )  # fmt: skip
+            if head.tip is None:
+                draft.begin()
+            for ticket in batch:
+                _attempt(draft, ticket)
+            if not draft.staged and not draft.files:
+                break
+            held = projecting and self.projection.hold()
+            try:
+                if draft.staged:
+                    assert draft.head.tip is not None
+                    self.repository.publish(head.tip, draft.head.tip, draft.staged)
+            except TipMovedError:
+                self.repository.trees.forget()
+                continue
+            except BaseException:
+                self.repository.trees.forget()
+                self.projection.let_go()
+                raise
+            self._head = draft.head
+            self._follow(draft, held)
+            break
+        else:
+            raise StorageError("main kept moving while saving. Stop whatever rewrites it, then try again.")
+        for ticket in batch:
+            ticket.done = True
+
+    def _follow(self, draft: Draft, held: bool) -> None:
+        """Bring working tree, `.git/index` and index up to a landed save.
+
+        None of this can fail the save: what does not succeed here is found lagging and healed later.
+        """
+        try:
+            reach("before-projection")
+            lagging = self.projection.put(draft.files, draft.head.root, held)
+            reach("after-projection")
+            reach("before-index")
+            with self.catalog.transaction() as connection:
+                self.catalog.apply(connection, draft.events)
+                if draft.declared:
+                    self._catch_up.set_resources(connection, draft.head.root)
+                for path, base in lagging.items():
+                    self.catalog.set_unprojected(connection, path, base)
+                if draft.head.tip:
+                    self.catalog.set_tip(connection, draft.head.tip)
+            reach("after-index")
+        except (CatalogUnusableError, OSError, GitmemError):
+            with suppress(OSError):
+                self.catalog.discard()
+
+    def bring_up(self) -> Head:
+        """Bring the index to the tip, whoever moved it. Needs the lock."""
+        tip = self.repository.tip()
+        if self._head is None or self._head.tip != tip:
+            self._head = root_of(self.repository, tip)
+        for attempt in range(2):
+            try:
+                if tip is not None and self.catalog.tip() != tip:
+                    self._catch_up.run(tip)
+                elif tip is None and self.catalog.tip() is not None:
+                    self.catalog.discard()
+                return self._head
+            except CatalogUnusableError:
+                with suppress(OSError):
+                    self.catalog.discard()
+                if attempt:
+                    self.catalog.move_to_memory()
+                    if tip is not None:
+                        self._catch_up.run(tip)
+        return self._head
+
+    # Reading
+
+    def fresh(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
+        for _ in range(4):
+            tip = self.repository.tip()
+            if tip is None:
+                return None
+            try:
+                stands_at, found = look(self.catalog)
+            except CatalogUnusableError:
+                break
+            if stands_at == tip:
+                return found
+        return self._fresh_locked(look)
+
+    def _fresh_locked(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
+        try:
+            with self._locked():
+                self.bring_up()
+                return look(self.catalog)[1]
+        except StorageError as error:
+            if isinstance(error, DamagedError) or os.access(self.repository.derived, os.W_OK):
+                raise
+        # A disk that takes no writes still lets everything be read.
+        self.catalog.move_to_memory()
+        self.bring_up()
+        return look(self.catalog)[1]
+
+    def read(self, name: Name, row: Row) -> tuple[Row, Content]:
+        blob = row.blob or self.reader.blob_at(row.revision, name)
+        content = decode(self.repository.objects.read(blob, "blob"), name.id)
+        if content is None:
+            raise DamagedError(blob.hex(), f"{name} is a tombstone in Git and alive in the index. Run gitmem doctor.")
+        if row.blob is None or row.meta is None:
+            row = replace(row, blob=blob, meta=meta_of(content))
+            self.catalog.fill(name, row)
+        return row, content
+
+    def versions(self, name: Name, row: Row, before: int | None, limit: int) -> list[VersionRow]:
+        if row.merged:
+            return self._merged_versions(name, before, limit)
+        found = self.catalog.versions(name, before, limit)
+        return [v if v.blob else replace(v, blob=self.reader.blob_at(v.revision, name)) if v.operation != "delete" else v
+                for v in found]  # fmt: skip
+
+    def _merged_versions(self, name: Name, before: int | None, limit: int) -> list[VersionRow]:
+        """History through merges, walked as `git log -- <file>` does; numbered from the oldest."""
+        tip = self.repository.tip()
+        assert tip is not None
+        events = list(self.reader.versions(tip, name))
+        rows = [
+            VersionRow(
+                len(events) - at, event.commit,
+                event.blob or (None if event.dead else self.reader.blob_at(event.commit, name)),
+                event.updated, event.writer, event.operation, event.message,
+            )
+            for at, event in enumerate(events)
+        ]  # fmt: skip
+        return [row for row in rows if before is None or row.number < before][:limit]
+
+
+def _taken(waiting: deque[_Ticket]) -> list[_Ticket]:
+    batch: list[_Ticket] = []
+    with suppress(IndexError):
+        while len(batch) < _BATCH:
+            batch.append(waiting.popleft())
+    return batch
+
+
+def _attempt(draft: Draft, ticket: _Ticket) -> None:
+    mark = draft.mark()
+    try:
+        ticket.result = ticket.change(draft)
+        ticket.error = None
+    except Exception as error:
+        ticket.error = error
+        draft.roll_back(mark)
+
+
+_open_environments: weakref.WeakSet[EnvironmentRepository] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for environment in list(_open_environments):
+        with suppress(GitmemError, OSError):
+            environment.close()

@@ -1,0 +1,230 @@
+"""What history says: which commit changed which document (invariant 2), merges included.
+
+A document's revision is the newest commit that changed its content. Along first parents that is
+plain. At a merge the rule is that of `git log -- <file>`: where the merge's content is some parent's,
+the first such parent's history is followed; where it is nobody's, the merge is the revision.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from gitmem.codec import Content, decode
+from gitmem.environment.catalog import Event, Meta
+from gitmem.environment.layout import Name, locate, named_by
+from gitmem.errors import DamagedError, InvalidDocumentError, LimitExceededError
+from gitmem.git.commits import Commit
+from gitmem.git.objects import Oid
+from gitmem.git.repository import Repository
+from gitmem.git.trees import EMPTY_TREE, FILE, Entry
+from gitmem.limits import MAX_BYTES_CEILING, check_summary, check_text, check_title, is_document_id, is_resource_id
+
+_SUBJECT: Final = re.compile(r"([a-z]+) ([a-z0-9-]+)/([A-Za-z0-9_-]+)\Z")
+_MODES: Final = (FILE, 0o100755, 0o100664)
+
+
+def operation_of(commit: Commit) -> tuple[str, Name] | None:
+    """The document write that gitmem's own commit says it is; None for every other commit.
+
+    gitmem's commits are taken at their word here, which spares a comparison of trees for each;
+    doctor compares.
+    """
+    if not commit.own or len(commit.parents) > 1:
+        return None
+    found = _SUBJECT.match(commit.subject)
+    if not found or not is_resource_id(found[2]) or not is_document_id(found[3]):
+        return None
+    return found[1], Name(found[2], found[3])
+
+
+def touches_no_document(commit: Commit) -> bool:
+    """Whether gitmem's own commit only moves files or declares a resource."""
+    return commit.own and len(commit.parents) <= 1 and commit.subject.startswith(("reshard ", "declare ", "init"))
+
+
+def checked(data: bytes, document_id: str, max_bytes: int) -> Content | None:
+    """What a person's file holds, within every limit; None for a tombstone. Raises InvalidDocumentError."""
+    content = decode(data, document_id)
+    if content is None:
+        return None
+    try:
+        check_title(content.title)
+        check_summary(content.summary)
+        check_text(content.text, max_bytes)
+    except LimitExceededError as error:
+        raise InvalidDocumentError(error.message) from None
+    return content
+
+
+def meta_of(content: Content) -> Meta:
+    """What a listing shows of a content."""
+    return Meta(content.title, content.summary, content.agent_writes, len(content.text.encode()))
+
+
+class Rejection(Exception):
+    """A committed file that is not a document, and why."""
+
+    def __init__(self, name: Name, commit: Oid, reason: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name = name
+        self.commit = commit
+        self.reason = reason
+
+
+class Reader:
+    """Reads the history of one repository."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._trees = repository.trees
+
+    # Along first parents
+
+    def back(self, tip: Oid, until: Oid | None) -> Iterator[Commit]:
+        """The commits from `tip` along first parents, newest first, up to `until` or the root.
+
+        The caller sees whether `until` was met: it is then the last commit's first parent.
+        A shallow clone's boundary counts as a root.
+        """
+        oid = tip
+        while oid != until:
+            commit = self._repository.commit(oid)
+            if commit.parents and not self._readable(commit.parents[0]):
+                commit = replace(commit, parents=(), own=False)
+            yield commit
+            if not commit.parents:
+                return
+            oid = commit.parents[0]
+
+    def _readable(self, parent: Oid) -> bool:
+        if self._repository.objects.exists(parent):
+            return True
+        if parent.hex() and self._repository.is_shallow():
+            return False
+        raise DamagedError(parent.hex(), f"The commit {parent.hex()} is missing. The rest stays readable.")
+
+    def events(self, commit: Commit) -> Iterator[Event | Rejection]:
+        """What a commit on the first-parent line did, its side branches included, oldest first."""
+        own = operation_of(commit)
+        if own:
+            operation, name = own
+            yield Event(name, operation, commit.oid, commit.updated, commit.writer, dead=operation == "delete")
+        elif not touches_no_document(commit):
+            if len(commit.parents) > 1:
+                yield from self._side_deletions(commit)
+            yield from self._compared(commit)
+
+    def _compared(self, commit: Commit) -> Iterator[Event | Rejection]:
+        before = self._tree(commit.parents[0]) if commit.parents else EMPTY_TREE
+        seen: set[Name] = set()
+        for path, _, _ in self._trees.changes(before, commit.tree):
+            name = named_by(path)
+            if name is None or name in seen:
+                continue
+            seen.add(name)
+            _, was = locate(self._trees, before, name)
+            _, now = locate(self._trees, commit.tree, name)
+            if (was and was.oid) == (now and now.oid):
+                continue
+            source = self._parent_with(commit, name, now) if len(commit.parents) > 1 else None
+            if source:
+                yield from self._attributed(source, name)
+                continue
+            try:
+                yield self._event(commit, name, was, now)
+            except Rejection as rejection:
+                yield rejection
+            if len(seen) > 100_000:
+                seen.clear()
+
+    def _event(self, commit: Commit, name: Name, was: Entry | None, now: Entry | None) -> Event:
+        event = Event(
+            name,
+            "edit" if was else "create",
+            commit.oid,
+            commit.updated,
+            commit.writer,
+            message=commit.subject,
+            merged=len(commit.parents) > 1,
+        )
+        if now is None:
+            return replace(event, operation="delete", dead=True)
+        try:
+            meta = self.meta(name, now)
+        except InvalidDocumentError as error:
+            raise Rejection(name, commit.oid, error.message) from None
+        if meta is None:
+            return replace(event, operation="delete", dead=True, blob=now.oid)
+        return replace(event, blob=now.oid, meta=meta)
+
+    def meta(self, name: Name, entry: Entry) -> Meta | None:
+        """A committed file's metadata; None for a tombstone. Raises InvalidDocumentError, DamagedError."""
+        if entry.mode not in _MODES:
+            raise InvalidDocumentError("it is not an ordinary file")
+        content = checked(self._repository.objects.read(entry.oid, "blob"), name.id, MAX_BYTES_CEILING)
+        return meta_of(content) if content else None
+
+    def _tree(self, commit: Oid) -> Oid:
+        return self._repository.commit(commit).tree
+
+    # Merges
+
+    def _parent_with(self, merge: Commit, name: Name, now: Entry | None) -> Oid | None:
+        for parent in merge.parents[1:]:
+            _, theirs = locate(self._trees, self._tree(parent), name)
+            if (theirs and theirs.oid) == (now and now.oid):
+                return parent
+        return None
+
+    def _side_deletions(self, merge: Commit) -> Iterator[Event]:
+        """Deletions on the merged branches: they hold, whatever the merge kept."""
+        for side in self._repository.between(merge.parents[0], merge.parents[1:]):
+            commit = self._repository.commit(side)
+            own = operation_of(commit)
+            if own:
+                if own[0] == "delete":
+                    yield Event(own[1], "delete", side, commit.updated, commit.writer, dead=True, merged=True)
+            elif not touches_no_document(commit) and len(commit.parents) < 2:
+                for event in self._compared(commit):
+                    if isinstance(event, Event) and event.dead:
+                        yield replace(event, merged=True)
+
+    def _attributed(self, start: Oid, name: Name) -> Iterator[Event | Rejection]:
+        for event in self.versions(start, name):
+            yield replace(event, merged=True)
+            return
+
+    def versions(self, start: Oid, name: Name) -> Iterator[Event]:
+        """The versions of one document as seen from `start`, newest first, by the rule for merges."""
+        pending = [start]
+        while pending:
+            commit = self._repository.commit(pending.pop())
+            own = operation_of(commit)
+            if (own and own[1] != name) or touches_no_document(commit):
+                pending += commit.parents[:1]
+                continue
+            _, now = locate(self._trees, commit.tree, name)
+            entries = [locate(self._trees, self._tree(parent), name)[1] for parent in commit.parents]
+            same = [p for p, e in zip(commit.parents, entries, strict=True) if (e and e.oid) == (now and now.oid)]
+            if same:
+                pending.append(same[0])
+                continue
+            if now is None and not entries:
+                continue
+            was = next((entry for entry in entries if entry), None)
+            try:
+                event = self._event(commit, name, was, now)
+                yield replace(event, operation=own[0], message=None) if own else event
+            except Rejection:
+                pass
+            pending += reversed(commit.parents)
+
+    def blob_at(self, commit: Oid, name: Name) -> Oid:
+        """The blob of a document's file in a commit's tree. Raises DamagedError where there is none."""
+        _, entry = locate(self._trees, self._tree(commit), name)
+        if entry is None:
+            raise DamagedError(commit.hex(), f"Commit {commit.hex()} says that it wrote {name}, but has no such file.")
+        return entry.oid

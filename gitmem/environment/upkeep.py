@@ -1,0 +1,82 @@
+"""What follows a save at leisure: a large `.git/index`, and the checkpoint that empties the journal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import Final
+
+from gitmem.environment.catalog import CatalogUnusableError
+from gitmem.environment.projection import Projection
+from gitmem.errors import GitmemError
+from gitmem.git.repository import Repository
+
+_DELAY_SECONDS: Final = 0.2
+_COST_SHARE: Final = 10
+_IDLE_SECONDS: Final = 5.0
+
+
+class Upkeep:
+    """A thread that runs while there is something to do, never in a caller's way for long."""
+
+    def __init__(
+        self, repository: Repository, projection: Projection, locked: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._repository = repository
+        self._projection = projection
+        self._locked = locked
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._due = False
+        self._closing = False
+
+    def wake(self) -> None:
+        """Something was saved."""
+        if self._due:
+            return
+        with self._condition:
+            self._due = True
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="gitmem-upkeep", daemon=True)
+                self._thread.start()
+            else:
+                self._condition.notify()
+
+    def close(self) -> None:
+        """Do what is left to do now, in the caller's thread."""
+        with self._condition:
+            thread, self._closing = self._thread, True
+            self._condition.notify()
+        if thread is not None:
+            thread.join()
+        if self._due or self._projection.needs_healing():
+            self._heal()
+
+    def _run(self) -> None:
+        pause = _DELAY_SECONDS
+        while True:
+            with self._condition:
+                if not self._due:
+                    self._condition.wait(_IDLE_SECONDS)
+                if self._closing or not self._due:
+                    self._thread = None
+                    return
+                self._condition.wait_for(lambda: self._closing, pause)
+                if self._closing:
+                    self._thread = None
+                    return
+                self._due = False
+            started = time.monotonic()
+            if not self._heal():
+                self._due = True
+            with suppress(GitmemError, OSError):
+                self._repository.checkpoint()
+            # A large index takes long to write: then it is written less often.
+            pause = max(_DELAY_SECONDS, (time.monotonic() - started) * _COST_SHARE)
+
+    def _heal(self) -> bool:
+        with suppress(GitmemError, OSError, CatalogUnusableError), self._locked():
+            return self._projection.heal()
+        return False

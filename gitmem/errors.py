@@ -1,0 +1,195 @@
+"""The one tree of errors, with the tables that turn a code into a status.
+
+GitmemError
+├── InvalidRequestError          the caller must change the request
+│   ├── InvalidCursorError
+│   └── InvalidDocumentError     a file that is not a document
+├── LimitExceededError           a field is too large
+├── NotFoundError                look elsewhere
+│   └── ProjectNotFoundError
+├── PreconditionError            read again, then decide
+│   ├── PreconditionFailedError
+│   └── PreconditionRequiredError
+├── ConflictError                the key or the name is taken by something else
+├── AccessError                  who asks may not
+│   ├── UnauthorizedError
+│   └── ForbiddenError
+├── BusyError                    wait, then ask again
+└── StorageError                 the disk or the repository needs a person
+    └── DamagedError
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ErrorCode(StrEnum):
+    """Every stable code. Append only: other programs compare these strings."""
+
+    INVALID_REQUEST = "invalid_request"
+    INVALID_CURSOR = "invalid_cursor"
+    INVALID_DOCUMENT = "invalid_document"
+    NOT_FOUND = "not_found"
+    PROJECT_NOT_FOUND = "project_not_found"
+    PRECONDITION_FAILED = "precondition_failed"
+    PRECONDITION_REQUIRED = "precondition_required"
+    MEMORY_LIMIT_EXCEEDED = "memory_limit_exceeded"
+    IDEMPOTENCY_CONFLICT = "idempotency_conflict"
+    IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
+    UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
+    BUSY = "busy"
+    STORAGE_FAILED = "storage_failed"
+    DAMAGED = "damaged"
+
+
+HTTP_STATUS: dict[ErrorCode, int] = {
+    ErrorCode.INVALID_REQUEST: 400,
+    ErrorCode.INVALID_CURSOR: 400,
+    ErrorCode.INVALID_DOCUMENT: 400,
+    ErrorCode.UNAUTHORIZED: 401,
+    ErrorCode.FORBIDDEN: 403,
+    ErrorCode.NOT_FOUND: 404,
+    ErrorCode.PROJECT_NOT_FOUND: 404,
+    ErrorCode.IDEMPOTENCY_CONFLICT: 409,
+    ErrorCode.IDEMPOTENCY_KEY_REUSED: 409,
+    ErrorCode.PRECONDITION_FAILED: 412,
+    ErrorCode.MEMORY_LIMIT_EXCEEDED: 413,
+    ErrorCode.PRECONDITION_REQUIRED: 428,
+    ErrorCode.STORAGE_FAILED: 500,
+    ErrorCode.DAMAGED: 500,
+    ErrorCode.BUSY: 503,
+}
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_CONFLICTS_LEFT = 3
+
+EXIT_STATUS: dict[ErrorCode, int] = {
+    code: EXIT_USAGE if code is ErrorCode.INVALID_REQUEST else EXIT_FAILED for code in ErrorCode
+}
+
+
+class GitmemError(Exception):
+    """Base of every error that gitmem raises on purpose.
+
+    `code` is stable; the message is one line for a person and says what to do.
+    """
+
+    code: ErrorCode
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidRequestError(GitmemError):
+    """The request itself is wrong: an id outside the grammar, an unknown field."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class InvalidCursorError(InvalidRequestError):
+    """The cursor was not made by this listing."""
+
+    code = ErrorCode.INVALID_CURSOR
+
+
+class InvalidDocumentError(InvalidRequestError):
+    """The bytes of a file are not a document of the format."""
+
+    code = ErrorCode.INVALID_DOCUMENT
+
+
+class LimitExceededError(GitmemError):
+    """A field is larger than its limit; sizes are UTF-8 bytes."""
+
+    code = ErrorCode.MEMORY_LIMIT_EXCEEDED
+
+    def __init__(self, field: str, size: int, limit: int) -> None:
+        super().__init__(f"{field} has {size} bytes; the limit is {limit}. Shorten it.")
+        self.field = field
+        self.bytes = size
+        self.max_bytes = limit
+
+
+class NotFoundError(GitmemError):
+    """The thing named does not exist, or was deleted."""
+
+    code = ErrorCode.NOT_FOUND
+
+
+class ProjectNotFoundError(NotFoundError):
+    """The store has no such project."""
+
+    code = ErrorCode.PROJECT_NOT_FOUND
+
+
+class PreconditionError(GitmemError):
+    """The condition that a write depends on is missing or does not hold."""
+
+
+class PreconditionFailedError(PreconditionError):
+    """The revision is stale, or the id was already used.
+
+    `expected` is what the caller named; `actual` is the current revision, None for a deleted id.
+    """
+
+    code = ErrorCode.PRECONDITION_FAILED
+
+    def __init__(self, message: str, *, expected: str | None = None, actual: str | None = None) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.actual = actual
+
+
+class PreconditionRequiredError(PreconditionError):
+    """A mutation came without the revision that it replaces."""
+
+    code = ErrorCode.PRECONDITION_REQUIRED
+
+
+class ConflictError(GitmemError):
+    """The idempotency key already stands for something else."""
+
+    code = ErrorCode.IDEMPOTENCY_CONFLICT
+
+
+class AccessError(GitmemError):
+    """Who asks may not do this."""
+
+
+class UnauthorizedError(AccessError):
+    """No valid key came with the request."""
+
+    code = ErrorCode.UNAUTHORIZED
+
+
+class ForbiddenError(AccessError):
+    """The key is valid, but not for this."""
+
+    code = ErrorCode.FORBIDDEN
+
+
+class BusyError(GitmemError):
+    """Somebody else holds the repository; the same call may succeed later."""
+
+    code = ErrorCode.BUSY
+
+
+class StorageError(GitmemError):
+    """The disk refused, or the folder is not what it should be; nothing was changed."""
+
+    code = ErrorCode.STORAGE_FAILED
+
+
+class DamagedError(StorageError):
+    """A stored object cannot be read. `object` is its name; the rest stays readable."""
+
+    code = ErrorCode.DAMAGED
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.object = name

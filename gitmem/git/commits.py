@@ -1,0 +1,110 @@
+"""Commits: rendering gitmem's own, and reading who, when and what from anybody's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gitmem.clock import to_rfc3339
+from gitmem.git.objects import Oid
+from gitmem.records import OWNER, Writer
+
+COMMITTER: Final = b"gitmem <gitmem@localhost>"
+
+_TIME = re.compile(rb"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z")
+_STAMP = re.compile(rb"> (-?\d+) [+-]\d{4}$")
+_ODD = re.compile(r"[\x00-\x1f\x7f<>\ud800-\udfff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A name and an address for Git's author field, cleaned of what Git cannot store."""
+
+    name: str
+    email: str
+
+    def render(self) -> str:
+        name = _ODD.sub(" ", self.name).strip(" .,:;\"'\\") or "owner"
+        email = _ODD.sub("", self.email).replace(" ", "") or "owner@localhost"
+        return f"{name} <{email}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What gitmem needs to know of a commit.
+
+    `own` is true under gitmem's committer identity only: an amended, rebased or cherry-picked copy
+    is its person's commit, whatever trailers it still carries.
+    """
+
+    oid: Oid
+    tree: Oid
+    parents: tuple[Oid, ...]
+    own: bool
+    author: str
+    subject: str
+    updated: int
+    writer: Writer
+
+
+def render(
+    *, tree: Oid, parents: Sequence[Oid], author: Person, milliseconds: int, subject: str, writer: Writer
+) -> bytes:
+    """The bytes of a commit of gitmem's own; `milliseconds` is its time, UTC."""
+    seconds = milliseconds // 1000
+    session = f"Gitmem-Session: {writer.session_id}\n" if writer.session_id else ""
+    head = "".join(f"parent {parent.hex()}\n" for parent in parents)
+    return (
+        f"tree {tree.hex()}\n{head}author {author.render()} {seconds} +0000\n"
+        f"committer {COMMITTER.decode()} {seconds} +0000\n\n{subject}\n\n"
+        f"Gitmem-Writer: {writer.kind}\n{session}Gitmem-Time: {to_rfc3339(milliseconds)}\n"
+    ).encode()
+
+
+def parse(oid: Oid, data: bytes) -> Commit:
+    """Read a commit's bytes, whoever made it. Raises ValueError where they are not one."""
+    head, _, message = data.partition(b"\n\n")
+    lines = head.split(b"\n")
+    parents: list[Oid] = []
+    author = committer = b""
+    for line in lines[1:]:
+        if line.startswith(b"parent "):
+            parents.append(bytes.fromhex(line[7:].decode()))
+        elif line.startswith(b"author ") and not author:
+            author = line[7:]
+        elif line.startswith(b"committer "):
+            committer = line[10:]
+            break
+    stamp = _STAMP.search(committer)
+    updated = int(stamp[1]) * 1000 if stamp else 0
+    own = committer.startswith(COMMITTER + b" ")
+    writer = OWNER
+    if own:
+        updated, writer = _trailers(message, updated)
+    return Commit(
+        oid=oid,
+        tree=bytes.fromhex(lines[0][5:].decode()),
+        parents=tuple(parents),
+        own=own,
+        author=author.partition(b" <")[0].decode("utf-8", "replace"),
+        subject=message.lstrip(b"\n").partition(b"\n")[0].decode("utf-8", "replace"),
+        updated=updated,
+        writer=writer,
+    )
+
+
+def _trailers(message: bytes, updated: int) -> tuple[int, Writer]:
+    writer = OWNER
+    session: str | None = None
+    for line in message.rstrip(b"\n").rpartition(b"\n\n")[2].split(b"\n"):
+        key, _, value = line.partition(b": ")
+        if key == b"Gitmem-Time" and (found := _TIME.fullmatch(value)):
+            # The seconds stand in the committer line already; only the fraction is new.
+            updated += int(found[7])
+        elif key == b"Gitmem-Session":
+            session = value.decode("utf-8", "replace")
+        elif value == b"agent" and key == b"Gitmem-Writer":
+            writer = Writer(kind="agent")
+    return updated, Writer(kind="agent", session_id=session) if writer.kind == "agent" else OWNER

@@ -1,0 +1,112 @@
+"""The branch main: reading its tip, and moving it by compare-and-swap under Git's own lock file."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Final
+
+from gitmem.errors import DamagedError, StorageError
+from gitmem.git.files import busy, scratch_name, write_file
+from gitmem.git.objects import Oid
+
+MAIN: Final = "refs/heads/main"
+_HEX = re.compile(rb"[0-9a-f]{40}\n?\Z")
+_HELD_REF_SECONDS: Final = 3.0
+
+
+class MainRef:
+    """`refs/heads/main` of one repository, loose or packed."""
+
+    def __init__(self, git_dir: str) -> None:
+        self._packed = os.path.join(git_dir, "packed-refs")
+        self.path = os.path.join(git_dir, MAIN)
+        self.lock_path = self.path + ".lock"
+
+    def read(self) -> Oid | None:
+        """The tip; None where the branch does not exist.
+
+        Raises DamagedError for a ref file that is there but unreadable: it is never taken for a
+        new repository.
+        """
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                data = file.read(64)
+        except FileNotFoundError:
+            return self._read_packed()
+        except IsADirectoryError:
+            raise StorageError("refs/heads/main is a folder: a branch below main/ is in the way.") from None
+        if not _HEX.match(data):
+            raise DamagedError(
+                MAIN,
+                f"The ref file {self.path} is damaged. Write the right commit into it "
+                "(git reflog, git fsck --lost-found), or run gitmem doctor --repair.",
+            )
+        return bytes.fromhex(data[:40].decode())
+
+    def _read_packed(self) -> Oid | None:
+        try:
+            with open(self._packed, "rb") as file:
+                for line in file:
+                    if line.rstrip(b"\n").endswith(b" " + MAIN.encode()):
+                        return bytes.fromhex(line[:40].decode())
+        except FileNotFoundError:
+            pass
+        except ValueError:
+            raise DamagedError("packed-refs", f"{self._packed} is damaged. Restore it from a clone.") from None
+        return None
+
+    def changed_at(self) -> int:
+        """When the ref last moved, in nanoseconds; 0 where there is none."""
+        for path in (self.path, self._packed):
+            try:
+                return os.stat(path).st_mtime_ns
+            except FileNotFoundError:
+                continue
+        return 0
+
+    def hold(self, new: Oid, scratch: str) -> None:
+        """Take Git's lock on the ref, with the new value already in it.
+
+        A lock that Git holds for a moment is waited for; one that stays raises BusyError naming the
+        file. The lock appears whole (by a hard link), so what a killed process leaves is never empty.
+        """
+        temporary = os.path.join(scratch, scratch_name())
+        write_file(temporary, new.hex().encode() + b"\n")
+        try:
+            self._link(temporary)
+        finally:
+            os.unlink(temporary)
+
+    def _link(self, temporary: str) -> None:
+        deadline = time.monotonic() + _HELD_REF_SECONDS
+        while True:
+            try:
+                os.link(temporary, self.lock_path)
+                return
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            except FileExistsError:
+                if time.monotonic() > deadline:
+                    raise busy(
+                        f"{self.lock_path} is held by another Git process",
+                        "If none is running, remove that file and try again.",
+                    ) from None
+                time.sleep(0.005)
+
+    def release(self) -> None:
+        """Give the lock up without moving the ref."""
+        os.unlink(self.lock_path)
+
+    def swap(self) -> None:
+        """Publish the value that the held lock carries."""
+        os.rename(self.lock_path, self.path)
+
+    def held_value(self) -> bytes | None:
+        """The 40 hex digits that a lock file carries; None where there is no lock."""
+        try:
+            with open(self.lock_path, "rb", buffering=0) as file:
+                return file.read(41)[:40]
+        except FileNotFoundError:
+            return None

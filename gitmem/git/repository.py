@@ -1,0 +1,363 @@
+"""One repository: opening it safely, and publishing commits durably, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import pygit2
+from pygit2.enums import RepositoryInitFlag, RepositoryOpenFlag, SortMode
+
+from gitmem.errors import BusyError, DamagedError, StorageError
+from gitmem.failpoints import reach
+from gitmem.git.commits import Commit, Person, parse
+from gitmem.git.files import busy, storage, sync_path
+from gitmem.git.journal import Journal, Record, StagedObject, from_this_boot, staged_objects
+from gitmem.git.lock import WriterLock
+from gitmem.git.objects import Objects, Oid, object_id
+from gitmem.git.refs import MAIN, MainRef
+from gitmem.git.trees import Trees
+
+LOCK_SECONDS: Final = 10.0
+_SYNC_ONE_BY_ONE: Final = 64
+
+# A store's folder is named by its owner, who may run gitmem as another user (a service, root).
+pygit2.settings.owner_validation = False
+
+
+class TipMovedError(Exception):
+    """Somebody else moved main after the change had looked; run the change again."""
+
+
+class Repository:
+    """A Git repository whose branch main gitmem writes.
+
+    `folder` is the working tree, or the repository itself where it is bare.
+    """
+
+    def __init__(self, folder: str, *, durable: bool = True) -> None:
+        self.folder = folder
+        self.durable = durable
+        self._git = _opened(folder)
+        self.git_dir = os.path.abspath(self._git.path).rstrip("/")
+        self.bare = self._git.is_bare
+        self.derived = os.path.join(self.git_dir, "gitmem")
+        self.scratch = os.path.join(self.derived, "tmp")
+        self.objects = Objects(self.git_dir, self._git.odb)
+        self.objects.mend = self._mend
+        self.trees = Trees(self.objects)
+        self.main = MainRef(self.git_dir)
+        self._lock = WriterLock(os.path.join(self.derived, "lock"))
+        self._journal = Journal(os.path.join(self.derived, "journal"))
+        self._seen_end = 0
+        with suppress(OSError):
+            os.makedirs(self.scratch, exist_ok=True)
+        self._recover_from_crash()
+
+    @staticmethod
+    def create(folder: str, *, bare: bool = False, without_tree: bool = False) -> None:
+        """Make an empty repository with branch main; an existing one is left as it is."""
+        with storage(f"create {folder}"):
+            os.makedirs(folder, exist_ok=True)
+            if os.path.exists(os.path.join(folder, "HEAD" if bare else ".git")):
+                return
+            if not bare and os.listdir(folder):
+                raise StorageError(
+                    f"{folder} is not empty and not a Git repository. Move its files away, or run git init there."
+                )
+        try:
+            flags = RepositoryInitFlag.MKPATH | RepositoryInitFlag.NO_REINIT
+            made = pygit2.init_repository(folder, bare=bare, initial_head="main", flags=flags)
+        except (pygit2.GitError, OSError, ValueError) as error:
+            raise StorageError(f"Cannot create a repository in {folder}: {error}.") from error
+        made.config["core.autocrlf"] = False
+        if without_tree:
+            made.config["core.bare"] = True
+
+    def close(self) -> None:
+        """Flush what waits for a checkpoint and give back every handle."""
+        if self._journal.open(create=False) and not self._journal.is_empty():
+            self.checkpoint()
+        self._journal.close()
+        self._lock.close()
+
+    def tip(self) -> Oid | None:
+        """The commit that main names; None in a repository without commits."""
+        with storage(f"read {self.main.path}"):
+            return self.main.read()
+
+    def commit(self, oid: Oid) -> Commit:
+        """A commit, read and parsed. Raises DamagedError."""
+        data = self.objects.read(oid, "commit")
+        try:
+            return parse(oid, data)
+        except (ValueError, IndexError) as error:
+            raise DamagedError(oid.hex(), f"The commit {oid.hex()} is damaged: {error}.") from error
+
+    def between(self, known: Oid, tips: Sequence[Oid]) -> Iterator[Oid]:
+        """The commits reachable from `tips` and not from `known`, parents first."""
+        walker = self._git.walk(None, SortMode.TOPOLOGICAL | SortMode.REVERSE)
+        for tip in tips:
+            walker.push(pygit2.Oid(raw=tip))
+        walker.hide(pygit2.Oid(raw=known))
+        for commit in walker:
+            yield commit.id.raw
+
+    def is_shallow(self) -> bool:
+        """Whether history was cut off when the repository was cloned."""
+        return self._git.is_shallow
+
+    # Writing
+
+    @contextmanager
+    def locked(self, seconds: float = LOCK_SECONDS) -> Generator[None, None, None]:
+        """Be the only writer for the block. Raises BusyError after `seconds`."""
+        with storage(f"write in {self.git_dir}"), self._lock.hold(seconds):
+            if self._journal.open(create=False):
+                self._settle()
+            yield
+
+    def publish(self, old: Oid | None, new: Oid, staged: Sequence[StagedObject]) -> None:
+        """Write objects, make them durable, and move main from `old` to `new`. Needs the lock.
+
+        Raises TipMovedError, having written nothing, where main is not at `old`; BusyError while
+        main is being rebased; StorageError where the disk refuses, with main where it was.
+        """
+        if self.rebasing_main():
+            raise busy(
+                f"A rebase of main is under way in {self.folder}, and aborting it would undo a save",
+                "Finish it (git rebase --continue) or abort it, then try again.",
+            )
+        self._hold_main(new)
+        recorded = False
+        try:
+            # The lock spares retries; this comparison, made while nobody can move the ref, is what
+            # makes a save right.
+            if self.main.read() != old:
+                raise TipMovedError
+            reach("before-objects")
+            for oid, kind, data in staged:
+                self.objects.write(oid, kind, data, self.scratch)
+            reach("after-objects")
+            reach("before-barrier")
+            if self.durable:
+                recorded = self._record(old, new, staged)
+            reach("after-barrier")
+            reach("before-swap")
+            self.main.swap()
+        except BaseException:
+            with suppress(OSError):
+                self.main.release()
+            if recorded and self.main.read() != new:
+                self._journal.take_back()
+            raise
+        self._seen_end = self._journal.end
+        if self.durable and not recorded:
+            self._sync_main()
+        reach("after-swap")
+
+    def _record(self, old: Oid | None, new: Oid, staged: Sequence[StagedObject]) -> bool:
+        self._journal.open(create=True)
+        self._journal.catch_up()
+        if self._journal.append(old, new, staged):
+            return True
+        self._flush(list(self._journal.records()))
+        self._journal.empty()
+        while self._journal.grow():
+            if self._journal.append(old, new, staged):
+                return True
+        if self._journal.append(old, new, staged):
+            return True
+        self._sync_objects({oid for oid, _, _ in staged})
+        return False
+
+    def _hold_main(self, new: Oid) -> None:
+        name = new.hex().encode()
+        self._drop_own_ref_lock()
+        self._lock.note(name)
+        self.main.hold(new, self.scratch)
+
+    def _drop_own_ref_lock(self) -> None:
+        """Remove the ref lock that a killed gitmem left: it carries the value noted in our lock."""
+        held = self.main.held_value()
+        if held is not None and held == self._lock.noted():
+            self.main.release()
+
+    # Durability
+
+    def _settle(self) -> None:
+        """Finish what the last holder of the lock could not, where its record is durable."""
+        last = self._journal.catch_up()
+        if last is None or self._journal.end == self._seen_end:
+            self._seen_end = self._journal.end
+            return
+        self._seen_end = self._journal.end
+        try:
+            tip = self.main.read()
+        except DamagedError:
+            tip = None
+        if tip == last.new:
+            return
+        known = {last.old}
+        for record in self._journal.records():
+            known |= {record.old, record.new}
+        # Git's reflog tells a person's reset of main from a move that a crash has lost.
+        if (tip is None or tip in known) and not self._moved_away_from(last.new):
+            if not from_this_boot(last):
+                self._rewrite_lost()
+            if self.objects.intact(last.new, "commit"):
+                self._hold_main(last.new)
+                self.main.swap()
+
+    def _moved_away_from(self, tip: Oid) -> bool:
+        try:
+            with open(os.path.join(self.git_dir, "logs", MAIN), "rb") as file:
+                return any(line.startswith(tip.hex().encode() + b" ") for line in file)
+        except FileNotFoundError:
+            return False
+
+    def _recover_from_crash(self) -> None:
+        """On opening: take up a journal that a crash left. Leaves a live writer's alone."""
+        with suppress(OSError, BusyError, StorageError):
+            if not self._journal.open(create=False):
+                return
+            if self._journal.is_empty():
+                return
+            with self._lock.hold(0):
+                self._settle()
+                if any(not from_this_boot(record) for record in self._journal.records()):
+                    self._rewrite_lost()
+
+    def _rewrite_lost(self) -> None:
+        for record in self._journal.records():
+            for oid, kind, data in staged_objects(record):
+                if not self.objects.intact(oid, kind):
+                    self.objects.write(oid, kind, data, self.scratch)
+
+    def _mend(self, wanted: Oid) -> bool:
+        """Write an unreadable object again where the journal still holds it."""
+        with suppress(OSError):
+            if self._journal.open(create=False):
+                for record in self._journal.records():
+                    for oid, kind, data in staged_objects(record):
+                        if oid == wanted and object_id(kind, data) == oid:
+                            self.objects.write(oid, kind, data, self.scratch)
+                            return True
+        return False
+
+    def checkpoint(self) -> None:
+        """Flush every loose object that the journal covers, then the ref, and empty the journal.
+
+        Most of it happens without the lock, so that writers hardly wait.
+        """
+        with storage(f"write in {self.git_dir}"):
+            if not self._journal.open(create=False):
+                return
+            flushed = list(self._journal.records())
+            self._flush(flushed)
+            with self._lock.hold(LOCK_SECONDS):
+                self._settle()
+                records = list(self._journal.records())
+                if flushed and records[: len(flushed)] == flushed:
+                    records = records[len(flushed) :]
+                reach("before-checkpoint")
+                self._flush(records)
+                self._journal.empty()
+                self._seen_end = 0
+                reach("after-checkpoint")
+
+    def pending_bytes(self) -> int:
+        """How much of the journal waits for a checkpoint, as this process knows it."""
+        return self._journal.end
+
+    def _flush(self, records: Sequence[Record]) -> None:
+        if records:
+            self._sync_objects({oid for record in records for oid, _, _ in staged_objects(record)})
+            self._sync_main()
+
+    def _sync_objects(self, oids: set[Oid]) -> None:
+        paths = {self.objects.loose_path(oid) for oid in oids}
+        if len(paths) > _SYNC_ONE_BY_ONE:
+            _sync_file_system(self.git_dir)
+            return
+        for path in sorted(paths):
+            sync_path(path)
+        for folder in sorted({os.path.dirname(path) for path in paths}):
+            sync_path(folder)
+        sync_path(self.objects.folder)
+
+    def _sync_main(self) -> None:
+        sync_path(self.main.path)
+        sync_path(os.path.dirname(self.main.path))
+
+    # What people do in the repository
+
+    def head_is_main(self) -> bool:
+        """Whether the working tree and `.git/index` stand for main."""
+        return self._state("HEAD").strip() == f"ref: {MAIN}"
+
+    def rebasing_main(self) -> bool:
+        """Whether a rebase of main is under way, whose abort would reset main."""
+        return any(self._state(f"{folder}/head-name").strip() == MAIN for folder in ("rebase-merge", "rebase-apply"))
+
+    def operation_in_progress(self) -> str | None:
+        """The name of a merge, cherry-pick, revert, rebase or bisect under way."""
+        for name, file in _OPERATIONS.items():
+            if os.path.exists(os.path.join(self.git_dir, file)):
+                return name
+        return None
+
+    def person(self) -> Person | None:
+        """The identity that plain git would commit with, from Git's configuration files."""
+        config = self._git.config
+        with suppress(KeyError, pygit2.GitError):
+            return Person(config["user.name"] or "", config["user.email"] or "")
+        return None
+
+    def _state(self, name: str) -> str:
+        try:
+            with open(os.path.join(self.git_dir, name), encoding="utf-8", errors="replace") as file:
+                return file.read(4096)
+        except OSError:
+            return ""
+
+
+_OPERATIONS: Final = {
+    "merge": "MERGE_HEAD",
+    "cherry-pick": "CHERRY_PICK_HEAD",
+    "revert": "REVERT_HEAD",
+    "rebase": "rebase-merge",
+    "rebase or am": "rebase-apply",
+    "bisect": "BISECT_LOG",
+}
+
+
+def _opened(folder: str) -> pygit2.Repository:
+    try:
+        repository = pygit2.Repository(folder, RepositoryOpenFlag.NO_SEARCH)
+    except (pygit2.GitError, OSError, ValueError) as error:
+        raise StorageError(f"{folder} is not a Git repository that gitmem can open: {error}.") from error
+    if os.path.isfile(os.path.join(folder, ".git")):
+        raise StorageError(f"{folder} is a linked worktree or submodule. Open the repository that it belongs to.")
+    config = repository.config
+    if "extensions.refstorage" in config and config["extensions.refstorage"] != "files":
+        raise StorageError(f"{folder} keeps its refs in {config['extensions.refstorage']}; gitmem needs files.")
+    if "extensions.objectformat" in config and config["extensions.objectformat"] != "sha1":
+        raise StorageError(f"{folder} uses {config['extensions.objectformat']} object names; gitmem needs sha1.")
+    return repository
+
+
+def _sync_file_system(path: str) -> None:
+    import ctypes
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if syncfs is None:
+            os.sync()
+        elif syncfs(descriptor):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+    finally:
+        os.close(descriptor)

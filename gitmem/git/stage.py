@@ -1,0 +1,224 @@
+"""`.git/index`: moving single entries of it, whatever its size, and leaving all others as they are."""
+
+from __future__ import annotations
+
+import os
+import struct
+from array import array
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha1
+from typing import Final
+
+from gitmem.errors import StorageError
+from gitmem.git.files import scratch_name, write_file
+from gitmem.git.objects import Oid
+
+_STAT = struct.Struct(">10I")
+_FILE_MODE: Final = 0o100644
+_MARK: Final = b"gitmem brings .git/index up to date; this lock goes within a second\n"
+_EXTENDED: Final = 0x4000
+_STAGE_MASK: Final = 0x3000
+_KEPT_EXTENSIONS: Final = (b"REUC",)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What the index should hold for a path: a blob, and the file's stat where the file is that blob."""
+
+    oid: Oid
+    stat: os.stat_result | None
+
+
+class Stage:
+    """The index of one repository with a working tree. Changed only under the writer's lock."""
+
+    def __init__(self, git_dir: str, scratch: str) -> None:
+        self.path = os.path.join(git_dir, "index")
+        self.lock_path = self.path + ".lock"
+        self._scratch = scratch
+
+    def size(self) -> int:
+        """Bytes of the index file; what it costs to write it grows with them."""
+        try:
+            return os.stat(self.path).st_size
+        except FileNotFoundError:
+            return 0
+
+    def hold(self) -> bool:
+        """Take Git's lock on the index, so that plain git cannot commit from one that lags.
+
+        True also where gitmem has it already; False where another Git process holds it.
+        """
+        temporary = os.path.join(self._scratch, scratch_name())
+        write_file(temporary, _MARK)
+        try:
+            os.link(temporary, self.lock_path)
+        except FileExistsError:
+            return self.is_held()
+        finally:
+            os.unlink(temporary)
+        return True
+
+    def is_held(self) -> bool:
+        """Whether gitmem, this process or another, alive or dead, holds the lock."""
+        try:
+            with open(self.lock_path, "rb", buffering=0) as file:
+                return file.read(len(_MARK)) == _MARK
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        """Give the lock up."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.lock_path)
+
+    def update(self, changes: Mapping[bytes, Staged | None]) -> None:
+        """Set or remove (None) the entries of some paths. Needs the lock.
+
+        Unmerged paths stay as they are: their person resolves them. Raises StorageError for an index
+        of a form that cannot be edited in place (split, sparse, version 4).
+        """
+        index = _Index.read(self.path)
+        data = index.replaced(changes)
+        if data is not None:
+            temporary = os.path.join(self._scratch, scratch_name())
+            write_file(temporary, data)
+            os.replace(temporary, self.path)
+
+    def entries(self) -> Iterator[tuple[bytes, Oid]]:
+        """Every merged path with its blob."""
+        index = _Index.read(self.path)
+        for at in range(len(index)):
+            if not index.flags(at) & _STAGE_MASK:
+                yield index.name(at), index.oid(at)
+
+    def find(self, path: bytes) -> Oid | None:
+        """The blob staged for a path; None where it is absent or unmerged."""
+        index = _Index.read(self.path)
+        at = index.position(path)
+        if at < len(index) and index.name(at) == path and not index.flags(at) & _STAGE_MASK:
+            return index.oid(at)
+        return None
+
+
+class _Index:
+    """A parsed index file: its bytes, and where each entry starts."""
+
+    def __init__(self, data: bytes, version: int, offsets: array[int], extensions: bytes) -> None:
+        self._data = data
+        self._version = version
+        self._offsets = offsets
+        self._extensions = extensions
+
+    @classmethod
+    def read(cls, path: str) -> _Index:
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            data = b""
+        if len(data) < 32:
+            return cls(b"DIRC\0\0\0\2\0\0\0\0", 2, array("Q", [12]), b"")
+        version, count = struct.unpack_from(">II", data, 4)
+        if data[:4] != b"DIRC" or version not in (2, 3):
+            raise StorageError(
+                f"{path} has version {version}, which gitmem does not edit. "
+                "Run git update-index --index-version 2 there."
+            )
+        offsets = array("Q", [12])
+        at = 12
+        for _ in range(count):
+            flags = (data[at + 60] << 8) | data[at + 61]
+            start = at + 64 if flags & _EXTENDED else at + 62
+            length = flags & 0xFFF
+            end = start + length if length < 0xFFF else data.index(b"\0", start)
+            at += (end - at + 8) & ~7
+            offsets.append(at)
+        return cls(data, version, offsets, _extensions(data[at:-20], path))
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def flags(self, at: int) -> int:
+        start = self._offsets[at]
+        return (self._data[start + 60] << 8) | self._data[start + 61]
+
+    def oid(self, at: int) -> Oid:
+        start = self._offsets[at]
+        return self._data[start + 40 : start + 60]
+
+    def name(self, at: int) -> bytes:
+        start = self._offsets[at] + (64 if self.flags(at) & _EXTENDED else 62)
+        return self._data[start : self._data.index(b"\0", start)]
+
+    def position(self, path: bytes) -> int:
+        """The first entry whose name is not below `path`."""
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self.name(middle) < path:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def replaced(self, changes: Mapping[bytes, Staged | None]) -> bytes | None:
+        """The bytes of the index after `changes`; None where they change nothing."""
+        pieces: list[bytes] = []
+        copied, count, changed = 0, len(self), False
+        for path in sorted(changes):
+            at = self.position(path)
+            found = at < len(self) and self.name(at) == path
+            if found and self.flags(at) & _STAGE_MASK:
+                continue
+            staged = changes[path]
+            entry = _entry(path, staged) if staged else b""
+            old = self._data[self._offsets[at] : self._offsets[at + 1]] if found else b""
+            if entry == old:
+                continue
+            changed = True
+            count += (1 if entry else 0) - (1 if found else 0)
+            pieces += (self._data[self._offsets[copied] : self._offsets[at]], entry)
+            copied = at + 1 if found else at
+        if not changed:
+            return None
+        pieces.append(self._data[self._offsets[copied] : self._offsets[-1]])
+        digest = sha1()
+        pieces.insert(0, b"DIRC" + struct.pack(">II", self._version, count))
+        pieces.append(self._extensions)
+        for piece in pieces:
+            digest.update(piece)
+        pieces.append(digest.digest())
+        return b"".join(pieces)
+
+
+def _entry(path: bytes, staged: Staged) -> bytes:
+    stat = _stat(staged.stat) if staged.stat else _STAT.pack(0, 0, 0, 0, 0, 0, _FILE_MODE, 0, 0, 0)
+    head = stat + staged.oid + min(len(path), 0xFFF).to_bytes(2) + path
+    return head + bytes(8 - len(head) % 8)
+
+
+def _stat(stat: os.stat_result) -> bytes:
+    ctime, ctime_ns = divmod(stat.st_ctime_ns, 1_000_000_000)
+    mtime, mtime_ns = divmod(stat.st_mtime_ns, 1_000_000_000)
+    fields = (
+        ctime, ctime_ns, mtime, mtime_ns, stat.st_dev, stat.st_ino, _FILE_MODE, stat.st_uid, stat.st_gid, stat.st_size
+    )  # fmt: skip
+    return _STAT.pack(*(field & 0xFFFFFFFF for field in fields))
+
+
+def _extensions(data: bytes, path: str) -> bytes:
+    kept, at = b"", 0
+    while at + 8 <= len(data):
+        name, length = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8])
+        if name[:1].islower():
+            raise StorageError(
+                f"{path} is a split or sparse index, which gitmem does not edit. "
+                "Run git update-index --no-split-index, or git sparse-checkout disable."
+            )
+        if name in _KEPT_EXTENSIONS:
+            kept += data[at : at + 8 + length]
+        at += 8 + length
+    return kept

@@ -1,0 +1,104 @@
+"""Every limit of seed 000's table, in UTF-8 bytes, and the checks that hold them."""
+
+from __future__ import annotations
+
+import re
+
+from gitmem.errors import InvalidRequestError, LimitExceededError
+
+MAX_BYTES_DEFAULT = 8_192
+MAX_BYTES_CEILING = 16_384
+TITLE_BYTES = 240
+SUMMARY_BYTES = 240
+BODY_BYTES = 64 * 1024
+BINDINGS_PER_SESSION = 8
+OVERVIEW_ENTRIES = 50
+OVERVIEW_BYTES = 16 * 1024
+PAGE_DOCUMENTS = 50
+
+_RESOURCE_ID = re.compile(r"(?=.{1,128}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z", re.ASCII)
+_DOCUMENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z", re.ASCII)
+
+
+def is_resource_id(value: object) -> bool:
+    """Whether `value` is 1–128 lowercase letters or digits with single hyphens between."""
+    return isinstance(value, str) and _RESOURCE_ID.match(value) is not None
+
+
+def is_document_id(value: object) -> bool:
+    """Whether `value` is 1–128 ASCII letters, digits, `-` or `_`."""
+    return isinstance(value, str) and _DOCUMENT_ID.match(value) is not None
+
+
+def check_resource_id(value: str, what: str = "resource id") -> str:
+    """Return `value`, or raise InvalidRequestError. Projects and agents follow the same grammar."""
+    if not is_resource_id(value):
+        raise InvalidRequestError(
+            f"{_shown(value)} is not a {what}: use 1 to 128 lowercase letters or digits, "
+            "with single hyphens between them."
+        )
+    return value
+
+
+def check_document_id(value: str) -> str:
+    """Return `value`, or raise InvalidRequestError."""
+    if not is_document_id(value):
+        raise InvalidRequestError(
+            f"{_shown(value)} is not a document id: use 1 to 128 ASCII letters, digits, '-' or '_'."
+        )
+    return value
+
+
+def check_max_bytes(value: object) -> int:
+    """Return `value`, or raise InvalidRequestError unless it is an integer from 1 to 16,384."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_BYTES_CEILING:
+        raise InvalidRequestError(f"maxBytes must be an integer from 1 to {MAX_BYTES_CEILING}, not {_shown(value)}.")
+    return value
+
+
+def utf8_size(field: str, value: object) -> int:
+    """The UTF-8 length of a text field; raises InvalidRequestError where it has none."""
+    if not isinstance(value, str):
+        raise InvalidRequestError(f"{field} must be a string.")
+    try:
+        return len(value.encode())
+    except UnicodeEncodeError:
+        raise InvalidRequestError(f"{field} holds a lone surrogate, which is not text. Remove it.") from None
+
+
+def check_title(value: str) -> str:
+    """Return a title of 1 to 240 bytes, or raise."""
+    size = utf8_size("title", value)
+    if size == 0:
+        raise InvalidRequestError("title is empty. Give one of 1 to 240 bytes.")
+    if size > TITLE_BYTES:
+        raise LimitExceededError("title", size, TITLE_BYTES)
+    return value
+
+
+def check_summary(value: str) -> str:
+    """Return a summary of at most 240 bytes, or raise."""
+    size = utf8_size("summary", value)
+    if size > SUMMARY_BYTES:
+        raise LimitExceededError("summary", size, SUMMARY_BYTES)
+    return value
+
+
+def check_text(value: str, max_bytes: int) -> str:
+    """Return a text of at most `max_bytes`, or raise."""
+    size = utf8_size("text", value)
+    if size > max_bytes:
+        raise LimitExceededError("text", size, max_bytes)
+    return value
+
+
+def check_agent_writes(value: str) -> str:
+    """Return "enabled" or "disabled", or raise."""
+    if value not in ("enabled", "disabled"):
+        raise InvalidRequestError(f'agentWrites must be "enabled" or "disabled", not {_shown(value)}.')
+    return value
+
+
+def _shown(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,182 @@
+"""A store, its projects and their environments: where every use of gitmem begins."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from gitmem import config
+from gitmem.config import Config
+from gitmem.control import Control
+from gitmem.documents import Documents
+from gitmem.environment.draft import Draft
+from gitmem.environment.engine import DEFAULTS, EnvironmentRepository, Settings
+from gitmem.errors import InvalidRequestError, ProjectNotFoundError, StorageError
+from gitmem.limits import check_resource_id
+from gitmem.memory import agreed
+from gitmem.records import Deployment, Memory, Resource
+
+ENVIRONMENTS: Final = ("development", "production")
+
+
+class Environment(EnvironmentRepository):
+    """One environment of a project: a Git repository of documents.
+
+    Made on its first write. Every handle sees the tip that anybody moved: each operation starts
+    from the ref.
+    """
+
+    def __init__(self, folder: str, name: str, control: Control, settings: Settings) -> None:
+        super().__init__(folder, settings)
+        self.name = name
+        self._control = control
+
+    def documents(self, resource: str) -> Documents:
+        """The documents of a resource. Raises InvalidRequestError for an id outside the grammar."""
+        return Documents(self, resource)
+
+    def deploy(self, *, agent: str, memories: Sequence[Memory]) -> Deployment:
+        """Apply the declarations, then make them the agent's active deployment here.
+
+        Limits are applied first and stay applied if the activation fails (seed 000,
+        "Configuration"). Raises InvalidRequestError where two declarations of one id disagree, or a
+        resource would change its kind of provider.
+        """
+        check_resource_id(agent, "agent id")
+        declared = agreed(memories)
+
+        def change(draft: Draft) -> None:
+            known = {memory.id: draft.find_resource(memory.id) for memory in declared}
+            for memory in declared:
+                before = known[memory.id]
+                if before is not None and before.provider.kind != memory.provider.kind:
+                    raise InvalidRequestError(
+                        f"{memory.id} is of kind {before.provider.kind}, which cannot change. Use a new id."
+                    )
+                if before != memory:
+                    draft.declare(memory)
+
+        self.save(change)
+        return self._control.activate(agent, self.name, declared)
+
+    def deployments(self) -> dict[str, Deployment]:
+        """The active deployment of each agent, by agent id."""
+        return self._control.active(self.name)
+
+    def inventory(self) -> list[Resource]:
+        """Every resource, retired ones too, by id (seed 000, "Resource inventory")."""
+        declared = {memory.id for deployment in self.deployments().values() for memory in deployment.memory}
+        return [
+            Resource(id=memory.id, provider=memory.provider, declared=memory.id in declared, documents=count)
+            for memory, count in self.resources()
+        ]
+
+
+class Project:
+    """One application's memory: two environments and a control repository."""
+
+    def __init__(self, folder: str, project_id: str, settings: Settings) -> None:
+        self.folder = folder
+        self.id = project_id
+        self._settings = settings
+        self.control = Control(os.path.join(folder, "control.git"), durable=settings.durable, clock=settings.clock)
+        self._environments: dict[str, Environment] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything of the project has been made."""
+        return os.path.isdir(self.folder)
+
+    def create(self) -> Project:
+        """Make the project's control repository; its environments come with their first write."""
+        self.control.create()
+        return self
+
+    def environment(self, name: str = "development") -> Environment:
+        """`development` or `production`. Raises InvalidRequestError for any other name."""
+        if name not in ENVIRONMENTS:
+            raise InvalidRequestError(f"{ascii(name)[:40]} is no environment: use development or production.")
+        with self._lock:
+            if name not in self._environments:
+                self._environments[name] = Environment(
+                    os.path.join(self.folder, name), name, self.control, self._settings
+                )
+            return self._environments[name]
+
+    def close(self) -> None:
+        for environment in self._environments.values():
+            environment.close()
+        self.control.close()
+
+
+class Store:
+    """A folder that holds projects. Use it as a context manager, or close it."""
+
+    def __init__(self, folder: str, settings: Config, environment_settings: Settings) -> None:
+        self.folder = folder
+        self.config = settings
+        self._settings = environment_settings
+        self._projects: dict[str, Project] = {}
+        self._lock = threading.Lock()
+
+    def project(self, project_id: str) -> Project:
+        """A project by its id, made on its first write. Raises InvalidRequestError."""
+        check_resource_id(project_id, "project id")
+        with self._lock:
+            if project_id not in self._projects:
+                self._projects[project_id] = Project(os.path.join(self.folder, project_id), project_id, self._settings)
+            return self._projects[project_id]
+
+    def existing_project(self, project_id: str) -> Project:
+        """A project that has been made. Raises ProjectNotFoundError."""
+        project = self.project(project_id)
+        if not project.exists:
+            raise ProjectNotFoundError(f"There is no project {project_id} in {self.folder}. Make it with gitmem init.")
+        return project
+
+    def projects(self) -> list[str]:
+        """The ids of the projects that have been made."""
+        found = []
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                if entry.is_dir() and not entry.name.startswith("."):
+                    found.append(entry.name)
+        return sorted(found)
+
+    def close(self) -> None:
+        """Bring every open environment to rest and give back its handles."""
+        for project in self._projects.values():
+            project.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def open_store(folder: str | os.PathLike[str], *, create: bool = False, settings: Settings = DEFAULTS) -> Store:
+    """Open the store in `folder`, marked by its `gitmem.toml`.
+
+    `create` makes it where there is none. `gitmem.toml`'s durability and worktree override
+    `settings`. Raises StorageError where there is no store.
+    """
+    path = os.path.abspath(os.fspath(folder))
+    if not os.path.isfile(os.path.join(path, config.FILE)):
+        if not create:
+            raise StorageError(f"{path} is not a gitmem store: it has no {config.FILE}. Make one with gitmem init.")
+        config.write_new(path, None)
+    found = config.read(path)
+    return Store(
+        path,
+        found,
+        replace(
+            settings,
+            durable=settings.durable and found.durability == "full",
+            worktree=settings.worktree and found.worktree,
+        ),
+    )
