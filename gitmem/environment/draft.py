@@ -47,13 +47,13 @@ class Stored:
 
 @dataclass(slots=True)
 class FileChange:
-    """A file to put (`data`), remove (None) or move (`source`) in the working tree after the save.
+    """A file to put (`data`) or to move here (`source`) in the working tree after the save.
 
     `expected` are the blobs that may be replaced there; `base` is what gitmem last put there.
     """
 
     path: Path
-    data: bytes | None = None
+    data: bytes = b""
     source: Path | None = None
     expected: set[Oid | None] = field(default_factory=set)
     base: Oid | None = None
@@ -236,7 +236,7 @@ class Draft:
             return
         lag = self._catalog.unprojected(text_path(path)).get(text_path(path)) if self._lags(path, old) else None
         base = lag.base if lag else old
-        self.files.append(FileChange(path, data, None, {old, base}, base))
+        self.files.append(FileChange(path, data, expected={old, base}, base=base))
 
     def _lags(self, path: Path, old: Oid | None) -> bool:
         assert self._worktree is not None

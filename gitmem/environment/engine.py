@@ -322,9 +322,10 @@ class _Parts:
     def versions(self, name: Name, row: Row, before: int | None, limit: int) -> list[VersionRow]:
         if row.merged:
             return self._merged_versions(name, before, limit)
-        found = self.catalog.versions(name, before, limit)
-        return [v if v.blob else replace(v, blob=self.reader.blob_at(v.revision, name)) if v.operation != "delete" else v
-                for v in found]  # fmt: skip
+        return [
+            v if v.blob or v.operation == "delete" else replace(v, blob=self.reader.blob_at(v.revision, name))
+            for v in self.catalog.versions(name, before, limit)
+        ]
 
     def _merged_versions(self, name: Name, before: int | None, limit: int) -> list[VersionRow]:
         """History through merges, walked as `git log -- <file>` does; numbered from the oldest."""

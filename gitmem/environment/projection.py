@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -56,31 +56,41 @@ class Projection:
         if not files or self._worktree is None:
             return {}
         lagging: dict[str, Oid | None] = {}
-        touched: dict[Path, None] = {}
+        stats: dict[Path, os.stat_result | None] = {}
         for change in _merged(files):
-            touched[change.path] = None
             if change.source is not None:
-                touched[change.source] = None
-                with suppress(OSError):
-                    self._worktree.move(change.source, change.path)
-                if text_path(change.source) in lagging:
-                    lagging[text_path(change.path)] = lagging.pop(text_path(change.source))
+                self._move(change.source, change.path, stats, lagging)
                 continue
-            try:
-                done = self._worktree.put(change.path, change.data, change.expected)
-            except OSError:
-                done = False
-            if not done:
+            stats[change.path] = stat = self._put(change)
+            if stat is None:
                 lagging[text_path(change.path)] = change.base
         if held and self._stage.size() <= _WRITTEN_AT_ONCE and not self._lagging():
             with suppress(OSError, StorageError):
-                self._update(list(touched), root)
+                self._update(stats, root)
                 self._stage.release()
                 return lagging
-        for path in touched:
+        for path in stats:
             entry = self._repository.trees.find(root, path)
             lagging.setdefault(text_path(path), entry.oid if entry else None)
         return lagging
+
+    def _put(self, change: FileChange) -> os.stat_result | None:
+        assert self._worktree is not None
+        with suppress(OSError):
+            return self._worktree.put(change.path, change.data, change.expected)
+        return None
+
+    def _move(
+        self, old: Path, new: Path, stats: dict[Path, os.stat_result | None], lagging: dict[str, Oid | None]
+    ) -> None:
+        assert self._worktree is not None
+        stats[old] = stats[new] = None
+        with suppress(OSError):
+            self._worktree.move(old, new)
+        if text_path(old) in lagging:
+            lagging[text_path(new)] = lagging.pop(text_path(old))
+        else:
+            stats[new] = self._worktree.read(new).stat
 
     def needs_healing(self) -> bool:
         """Whether something lags, or a lock of gitmem's own was left on the index."""
@@ -89,13 +99,11 @@ class Projection:
     def _lagging(self) -> bool:
         return any(not lag.staged for lag in self._catalog.unprojected().values())
 
-    def _update(self, paths: Sequence[Path], root: Oid) -> None:
-        assert self._worktree is not None
+    def _update(self, stats: Mapping[Path, os.stat_result | None], root: Oid) -> None:
+        """Let the index hold the tip's blobs for some paths, with the stat of each file that has it."""
         changes: dict[bytes, Staged | None] = {}
-        for path in paths:
+        for path, stat in stats.items():
             entry = self._repository.trees.find(root, path)
-            file = self._worktree.read(path)
-            stat = file.stat if entry and file.oid == entry.oid else None
             changes[os.fsencode(text_path(path))] = Staged(entry.oid, stat) if entry else None
         reach("before-stage")
         self._stage.update(changes)
@@ -120,30 +128,35 @@ class Projection:
         if tip is None:
             return True
         root = self._repository.commit(tip).tree
+        stats: dict[Path, os.stat_result | None] = {}
         settled: list[str] = []
         edited: list[str] = []
         for text, lag in lagging.items():
-            (settled if self._bring_up(tuple(text.split("/")), lag.base, root) else edited).append(text)
-        self._update([tuple(text.split("/")) for text in lagging], root)
+            path = tuple(text.split("/"))
+            done, stats[path] = self._bring_up(path, lag.base, root)
+            (settled if done else edited).append(text)
+        self._update(stats, root)
         with self._catalog.transaction() as connection:
             self._catalog.clear_unprojected(connection, settled)
-            for path in edited:
-                self._catalog.set_staged(connection, path)
+            for text in edited:
+                self._catalog.set_staged(connection, text)
         self._stage.release()
         return True
 
-    def _bring_up(self, path: Path, base: Oid | None, root: Oid) -> bool:
+    def _bring_up(self, path: Path, base: Oid | None, root: Oid) -> tuple[bool, os.stat_result | None]:
+        """Whether the file is at the tip now, and its stat if so."""
         assert self._worktree is not None
         entry = self._repository.trees.find(root, path)
-        wanted = entry.oid if entry else None
         file = self._worktree.read(path)
-        if file.oid == wanted and not file.odd:
-            return True
+        if entry is None:
+            return file.absent, None
+        if file.oid == entry.oid:
+            return True, file.stat
         try:
-            data = self._repository.objects.read(wanted, "blob") if wanted else None
-            return self._worktree.put(path, data, {base})
+            stat = self._worktree.put(path, self._repository.objects.read(entry.oid, "blob"), {base})
         except (OSError, DamagedError):
-            return False
+            stat = None
+        return stat is not None, stat
 
 
 def _merged(files: Sequence[FileChange]) -> list[FileChange]:

@@ -16,6 +16,7 @@ from gitmem.git.repository import Repository
 _DELAY_SECONDS: Final = 0.2
 _COST_SHARE: Final = 10
 _IDLE_SECONDS: Final = 5.0
+_LAST_TRY_SECONDS: Final = 1.0
 
 
 class Upkeep:
@@ -52,7 +53,9 @@ class Upkeep:
         if thread is not None:
             thread.join()
         if self._due or self._projection.needs_healing():
-            self._heal()
+            deadline = time.monotonic() + _LAST_TRY_SECONDS
+            while not self._heal() and time.monotonic() < deadline:
+                time.sleep(0.05)
 
     def _run(self) -> None:
         pause = _DELAY_SECONDS

@@ -7,15 +7,14 @@ import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from gitmem.codec import MAX_FILE_BYTES
 from gitmem.environment.layout import RESOURCE_FILE
-from gitmem.git.files import scratch_name, write_file
+from gitmem.git.files import exchange, scratch_name, write_file
 from gitmem.git.objects import Oid, object_id
 from gitmem.git.trees import Path
 
-_EXCHANGE: Final = 2
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -56,60 +55,49 @@ class WorkTree:
                 return File(odd="a symbolic link stands in its path")
             return File(odd=f"it cannot be read ({error.strerror})")
 
-    def put(self, path: Path, data: bytes | None, expected: set[Oid | None]) -> bool:
-        """Put `data` at `path`, or remove the file (None), where what lies there is `expected`.
+    def put(self, path: Path, data: bytes, expected: set[Oid | None]) -> os.stat_result | None:
+        """Put `data` at `path` where what lies there is `expected` (None: nothing); the file's stat.
 
         What lies there is taken out in the same step in which the new file goes in, and looked at
-        after: an edit that arrives meanwhile is put back, never overwritten. False where the file
+        after: an edit that arrives meanwhile is put back, never overwritten. None where the file
         was left alone. Raises OSError.
         """
-        file = self.read(path)
-        if file.odd or file.oid not in expected:
-            return False
-        with self._parent(path, create=data is not None) as parent:
-            if data is None:
-                return self._remove(path, parent, expected)
-            temporary = os.path.join(self._scratch, scratch_name())
+        temporary = f"{self._scratch}/{scratch_name()}"
+        with self._parent(path, create=True) as parent:
             write_file(temporary, data)
             try:
-                return self._exchange(temporary, path[-1], parent, object_id("blob", data), expected)
+                placed = self._placed(temporary, path[-1], parent, object_id("blob", data), expected)
+                return os.stat(path[-1], dir_fd=parent, follow_symlinks=False) if placed else None
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary)
 
-    def _exchange(self, temporary: str, name: str, parent: int, new: Oid, expected: set[Oid | None]) -> bool:
+    def _placed(self, temporary: str, name: str, parent: int, new: Oid, expected: set[Oid | None]) -> bool:
         if None in expected:
-            try:
+            with suppress(FileExistsError):
                 os.link(temporary, name, dst_dir_fd=parent)
                 return True
-            except FileExistsError:
-                if expected == {None}:
-                    return False
-        if not _swap_names(temporary, name, parent):
-            os.rename(temporary, name, dst_dir_fd=parent)
+        if expected == {None}:
+            return False
+        try:
+            if not exchange(temporary, name, right_folder=parent):
+                return self._renamed_over(temporary, name, parent, expected)
+        except FileNotFoundError:
+            return False
+        if _is(_read(temporary), expected):
             return True
-        taken = _read(os.path.basename(temporary), temporary)
-        if taken.oid in expected:
-            return True
-        # An edit came between: put it back, unless yet another one lies there by now.
+        # An edit lay there: put it back, unless yet another one has come by now.
         if _read(name, parent).oid == new:
-            _swap_names(temporary, name, parent)
+            exchange(temporary, name, right_folder=parent)
         else:
             os.rename(temporary, f"{name}.kept-{scratch_name()}", dst_dir_fd=parent)
         return False
 
-    def _remove(self, path: Path, parent: int, expected: set[Oid | None]) -> bool:
-        temporary = os.path.join(self._scratch, scratch_name())
-        try:
-            os.rename(path[-1], temporary, src_dir_fd=parent)
-        except FileNotFoundError:
-            return True
-        if _read(os.path.basename(temporary), temporary).oid not in expected:
-            os.link(temporary, path[-1], dst_dir_fd=parent)
-            os.unlink(temporary)
+    def _renamed_over(self, temporary: str, name: str, parent: int, expected: set[Oid | None]) -> bool:
+        """The best that a file system without exchange allows: look, then rename."""
+        if not _is(_read(name, parent), expected):
             return False
-        os.unlink(temporary)
-        self._drop_empty(path)
+        os.rename(temporary, name, dst_dir_fd=parent)
         return True
 
     def move(self, old: Path, new: Path) -> bool:
@@ -121,13 +109,6 @@ class WorkTree:
                 os.rename(old[-1], new[-1], src_dir_fd=source, dst_dir_fd=target)
             return True
         return False
-
-    def _drop_empty(self, path: Path) -> None:
-        for depth in range(len(path) - 1, 0, -1):
-            try:
-                os.rmdir(os.path.join(self._folder, *path[:depth]))
-            except OSError:
-                return
 
     def has_resource(self, resource: str) -> bool:
         """Whether the resource's folder is there with its declaration, so that an absent file means something."""
@@ -187,9 +168,13 @@ class WorkTree:
             os.close(descriptor)
 
 
-def _read(name: str, where: int | str) -> File:
+def _is(file: File, expected: set[Oid | None]) -> bool:
+    return not file.odd and file.oid in expected
+
+
+def _read(name: str, folder: int | None = None) -> File:
     try:
-        descriptor = os.open(name, _READ_FLAGS, dir_fd=where) if isinstance(where, int) else os.open(where, _READ_FLAGS)
+        descriptor = os.open(name, _READ_FLAGS, dir_fd=folder)
     except FileNotFoundError:
         return ABSENT
     except OSError as error:
@@ -206,24 +191,3 @@ def _read(name: str, where: int | str) -> File:
         return File(data, object_id("blob", data), None, stat)
     finally:
         os.close(descriptor)
-
-
-_renameat2: Any = None
-
-
-def _swap_names(left: str, right: str, right_folder: int) -> bool:
-    """Exchange two files in one step; False on a system that cannot."""
-    global _renameat2
-    import ctypes
-
-    if _renameat2 is None:
-        _renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", False)
-    if not _renameat2:
-        return False
-    at_cwd = -100
-    if _renameat2(at_cwd, os.fsencode(left), right_folder, os.fsencode(right), _EXCHANGE) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-        return False
-    raise OSError(code, os.strerror(code), right)

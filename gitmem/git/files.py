@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import errno
+import functools
 import itertools
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any, Final
 
 from gitmem.errors import BusyError, GitmemError, StorageError
 
 _serial = itertools.count()
+_AT_CWD: Final = -100
+_NO_REPLACE: Final = 1
+_EXCHANGE: Final = 2
+_UNSUPPORTED: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full. Free some space and try again",
@@ -66,15 +72,52 @@ def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
         raise
 
 
-def replace_file(path: str, data: bytes, scratch: str) -> None:
-    """Put `data` at `path` in one step, by way of the `scratch` folder on the same disk."""
-    temporary = os.path.join(scratch, scratch_name())
-    write_file(temporary, data)
+def exchange(left: str, right: str, *, right_folder: int = _AT_CWD) -> bool:
+    """Let two existing files change places in one step; False where the system cannot.
+
+    Beside being atomic this is several times cheaper than renaming over a file, which makes ext4
+    write that file's data out at once. Raises OSError.
+    """
+    return _renamed(left, right, right_folder, _EXCHANGE)
+
+
+def rename_new(old: str, new: str) -> None:
+    """Rename, but never over an existing file: FileExistsError then. Raises OSError."""
+    if not _renamed(old, new, _AT_CWD, _NO_REPLACE):
+        os.link(old, new)
+        os.unlink(old)
+
+
+def replace_cheaply(temporary: str, path: str) -> None:
+    """Put `temporary` at `path` in one step, whatever lay there. Raises OSError."""
     try:
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        if exchange(temporary, path):
+            os.unlink(temporary)
+            return
+    except FileNotFoundError:
+        pass
+    os.rename(temporary, path)
+
+
+def _renamed(left: str, right: str, right_folder: int, flags: int) -> bool:
+    import ctypes
+
+    call = _renameat2()
+    if not call:
+        return False
+    if call(_AT_CWD, os.fsencode(left), right_folder, os.fsencode(right), flags) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _UNSUPPORTED:
+        return False
+    raise OSError(code, os.strerror(code), right)
+
+
+@functools.cache
+def _renameat2() -> Any:
+    import ctypes
+
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 
 
 def sync_path(path: str) -> None:

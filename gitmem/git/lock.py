@@ -57,12 +57,12 @@ class WriterLock:
             wait = min(wait * 1.5, _LONGEST_WAIT)
 
     def note(self, data: bytes) -> None:
-        """Leave 40 bytes in the file for whoever takes the lock after this holder died."""
+        """Leave 80 bytes in the file for whoever takes the lock after this holder died."""
         os.pwrite(self._descriptor, data, 0)
 
     def noted(self) -> bytes:
         """What the last holder left."""
-        return os.pread(self._descriptor, 40, 0)
+        return os.pread(self._descriptor, 80, 0)
 
     def close(self) -> None:
         if self._descriptor >= 0:

@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from gitmem.errors import DamagedError, StorageError
-from gitmem.git.files import busy, scratch_name, write_file
+from gitmem.git.files import busy, rename_new, replace_cheaply, scratch_name, write_file
 from gitmem.git.objects import Oid
 
 MAIN: Final = "refs/heads/main"
@@ -57,33 +57,25 @@ class MainRef:
             raise DamagedError("packed-refs", f"{self._packed} is damaged. Restore it from a clone.") from None
         return None
 
-    def changed_at(self) -> int:
-        """When the ref last moved, in nanoseconds; 0 where there is none."""
-        for path in (self.path, self._packed):
-            try:
-                return os.stat(path).st_mtime_ns
-            except FileNotFoundError:
-                continue
-        return 0
-
     def hold(self, new: Oid, scratch: str) -> None:
         """Take Git's lock on the ref, with the new value already in it.
 
         A lock that Git holds for a moment is waited for; one that stays raises BusyError naming the
-        file. The lock appears whole (by a hard link), so what a killed process leaves is never empty.
+        file. The lock appears whole (renamed there), so what a killed process leaves is never empty.
         """
-        temporary = os.path.join(scratch, scratch_name())
+        temporary = f"{scratch}/{scratch_name()}"
         write_file(temporary, new.hex().encode() + b"\n")
         try:
-            self._link(temporary)
-        finally:
+            self._take_lock(temporary)
+        except BaseException:
             os.unlink(temporary)
+            raise
 
-    def _link(self, temporary: str) -> None:
+    def _take_lock(self, temporary: str) -> None:
         deadline = time.monotonic() + _HELD_REF_SECONDS
         while True:
             try:
-                os.link(temporary, self.lock_path)
+                rename_new(temporary, self.lock_path)
                 return
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
@@ -101,7 +93,7 @@ class MainRef:
 
     def swap(self) -> None:
         """Publish the value that the held lock carries."""
-        os.rename(self.lock_path, self.path)
+        replace_cheaply(self.lock_path, self.path)
 
     def held_value(self) -> bytes | None:
         """The 40 hex digits that a lock file carries; None where there is no lock."""

@@ -130,7 +130,7 @@ class Repository:
                 f"A rebase of main is under way in {self.folder}, and aborting it would undo a save",
                 "Finish it (git rebase --continue) or abort it, then try again.",
             )
-        self._hold_main(new)
+        self._hold_main(old, new)
         recorded = False
         try:
             # The lock spares retries; this comparison, made while nobody can move the ref, is what
@@ -173,16 +173,15 @@ class Repository:
         self._sync_objects({oid for oid, _, _ in staged})
         return False
 
-    def _hold_main(self, new: Oid) -> None:
-        name = new.hex().encode()
+    def _hold_main(self, old: Oid | None, new: Oid) -> None:
         self._drop_own_ref_lock()
-        self._lock.note(name)
+        # A killed gitmem leaves a ref lock with one of these values in it: then it is known as ours.
+        self._lock.note(new.hex().encode() + (old.hex().encode() if old else b"-" * 40))
         self.main.hold(new, self.scratch)
 
     def _drop_own_ref_lock(self) -> None:
-        """Remove the ref lock that a killed gitmem left: it carries the value noted in our lock."""
         held = self.main.held_value()
-        if held is not None and held == self._lock.noted():
+        if held is not None and len(held) == 40 and held in self._lock.noted():
             self.main.release()
 
     # Durability
@@ -208,7 +207,7 @@ class Repository:
             if not from_this_boot(last):
                 self._rewrite_lost()
             if self.objects.intact(last.new, "commit"):
-                self._hold_main(last.new)
+                self._hold_main(tip, last.new)
                 self.main.swap()
 
     def _moved_away_from(self, tip: Oid) -> bool:

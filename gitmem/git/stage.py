@@ -12,7 +12,7 @@ from hashlib import sha1
 from typing import Final
 
 from gitmem.errors import StorageError
-from gitmem.git.files import scratch_name, write_file
+from gitmem.git.files import rename_new, replace_cheaply, scratch_name, write_file
 from gitmem.git.objects import Oid
 
 _STAT = struct.Struct(">10I")
@@ -20,6 +20,7 @@ _FILE_MODE: Final = 0o100644
 _MARK: Final = b"gitmem brings .git/index up to date; this lock goes within a second\n"
 _EXTENDED: Final = 0x4000
 _STAGE_MASK: Final = 0x3000
+_KEPT_BYTES: Final = 1024 * 1024
 _KEPT_EXTENSIONS: Final = (b"REUC",)
 
 
@@ -38,6 +39,7 @@ class Stage:
         self.path = os.path.join(git_dir, "index")
         self.lock_path = self.path + ".lock"
         self._scratch = scratch
+        self._kept: tuple[tuple[int, int, int], _Index] | None = None
 
     def size(self) -> int:
         """Bytes of the index file; what it costs to write it grows with them."""
@@ -51,14 +53,15 @@ class Stage:
 
         True also where gitmem has it already; False where another Git process holds it.
         """
+        if self.is_held():
+            return True
         temporary = os.path.join(self._scratch, scratch_name())
         write_file(temporary, _MARK)
         try:
-            os.link(temporary, self.lock_path)
+            rename_new(temporary, self.lock_path)
         except FileExistsError:
-            return self.is_held()
-        finally:
             os.unlink(temporary)
+            return self.is_held()
         return True
 
     def is_held(self) -> bool:
@@ -80,12 +83,28 @@ class Stage:
         Unmerged paths stay as they are: their person resolves them. Raises StorageError for an index
         of a form that cannot be edited in place (split, sparse, version 4).
         """
-        index = _Index.read(self.path)
-        data = index.replaced(changes)
-        if data is not None:
+        index = self._index()
+        new = index.replaced(changes)
+        if new is not None:
             temporary = os.path.join(self._scratch, scratch_name())
-            write_file(temporary, data)
-            os.replace(temporary, self.path)
+            write_file(temporary, new.data)
+            replace_cheaply(temporary, self.path)
+            self._keep(new)
+
+    def _index(self) -> _Index:
+        """The parsed index; the one kept from last time where the file is still that one."""
+        return self._kept[1] if self._kept and self._kept[0] == self._signature() else _Index.read(self.path)
+
+    def _keep(self, index: _Index) -> None:
+        small = len(index.data) <= _KEPT_BYTES
+        self._kept = (self._signature(), index) if small else None
+
+    def _signature(self) -> tuple[int, int, int]:
+        try:
+            stat = os.stat(self.path)
+        except FileNotFoundError:
+            return (0, 0, 0)
+        return (stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
     def entries(self) -> Iterator[tuple[bytes, Oid]]:
         """Every merged path with its blob."""
@@ -107,7 +126,7 @@ class _Index:
     """A parsed index file: its bytes, and where each entry starts."""
 
     def __init__(self, data: bytes, version: int, offsets: array[int], extensions: bytes) -> None:
-        self._data = data
+        self.data = data
         self._version = version
         self._offsets = offsets
         self._extensions = extensions
@@ -143,15 +162,15 @@ class _Index:
 
     def flags(self, at: int) -> int:
         start = self._offsets[at]
-        return (self._data[start + 60] << 8) | self._data[start + 61]
+        return (self.data[start + 60] << 8) | self.data[start + 61]
 
     def oid(self, at: int) -> Oid:
         start = self._offsets[at]
-        return self._data[start + 40 : start + 60]
+        return self.data[start + 40 : start + 60]
 
     def name(self, at: int) -> bytes:
         start = self._offsets[at] + (64 if self.flags(at) & _EXTENDED else 62)
-        return self._data[start : self._data.index(b"\0", start)]
+        return self.data[start : self.data.index(b"\0", start)]
 
     def position(self, path: bytes) -> int:
         """The first entry whose name is not below `path`."""
@@ -164,10 +183,11 @@ class _Index:
                 high = middle
         return low
 
-    def replaced(self, changes: Mapping[bytes, Staged | None]) -> bytes | None:
-        """The bytes of the index after `changes`; None where they change nothing."""
-        pieces: list[bytes] = []
-        copied, count, changed = 0, len(self), False
+    def replaced(self, changes: Mapping[bytes, Staged | None]) -> _Index | None:
+        """The index after `changes`; None where they change nothing."""
+        pieces: list[bytes] = [b""]
+        offsets = array("Q", [12])
+        copied, changed = 0, False
         for path in sorted(changes):
             at = self.position(path)
             found = at < len(self) and self.name(at) == path
@@ -175,23 +195,28 @@ class _Index:
                 continue
             staged = changes[path]
             entry = _entry(path, staged) if staged else b""
-            old = self._data[self._offsets[at] : self._offsets[at + 1]] if found else b""
-            if entry == old:
+            if entry == (self.data[self._offsets[at] : self._offsets[at + 1]] if found else b""):
                 continue
             changed = True
-            count += (1 if entry else 0) - (1 if found else 0)
-            pieces += (self._data[self._offsets[copied] : self._offsets[at]], entry)
+            pieces += (self._copied(copied, at, offsets), entry)
+            if entry:
+                offsets.append(offsets[-1] + len(entry))
             copied = at + 1 if found else at
         if not changed:
             return None
-        pieces.append(self._data[self._offsets[copied] : self._offsets[-1]])
-        digest = sha1()
-        pieces.insert(0, b"DIRC" + struct.pack(">II", self._version, count))
-        pieces.append(self._extensions)
-        for piece in pieces:
-            digest.update(piece)
-        pieces.append(digest.digest())
-        return b"".join(pieces)
+        pieces += (self._copied(copied, len(self), offsets), self._extensions)
+        pieces[0] = b"DIRC" + struct.pack(">II", self._version, len(offsets) - 1)
+        body = b"".join(pieces)
+        return _Index(body + sha1(body).digest(), self._version, offsets, self._extensions)
+
+    def _copied(self, start: int, end: int, offsets: array[int]) -> bytes:
+        """The bytes of some entries; their new offsets are appended."""
+        shift = offsets[-1] - self._offsets[start]
+        if shift:
+            offsets.extend(offset + shift for offset in self._offsets[start + 1 : end + 1])
+        else:
+            offsets.extend(self._offsets[start + 1 : end + 1])
+        return self.data[self._offsets[start] : self._offsets[end]]
 
 
 def _entry(path: bytes, staged: Staged) -> bytes:
