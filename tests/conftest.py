@@ -1,0 +1,81 @@
+"""A store to test on, and the rule that every test that opened one ends with doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gitmem
+from gitmem import doctor
+from gitmem.environment import engine
+from gitmem.environment.engine import EnvironmentRepository
+from tests.support import environments_below, fsck, stores_below
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "findings(*checks): the test leaves damage; doctor must find exactly these checks at its end"
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[gitmem.Store]:
+    """An empty store in `tmp_path/store`."""
+    with gitmem.open_store(tmp_path / "store", create=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def environment(store: gitmem.Store) -> gitmem.Environment:
+    """Project "bot", development, with the resource "notes" declared for the agent "tutor"."""
+    project = store.project("bot").create()
+    found = project.environment("development")
+    notes = gitmem.define_memory(id="notes", description="Workshop requirements and decisions.")
+    found.deploy(agent="tutor", memories=[notes])
+    return found
+
+
+@pytest.fixture
+def notes(environment: gitmem.Environment) -> gitmem.Documents:
+    """The documents of the resource "notes"."""
+    return environment.documents("notes")
+
+
+@pytest.fixture(autouse=True)
+def healthy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Ends every test with doctor and `git fsck` over all that it left below its `tmp_path`."""
+    uses_disk = "tmp_path" in request.fixturenames
+    folder: Path = request.getfixturevalue("tmp_path") if uses_disk else tmp_path_factory.getbasetemp()
+    yield
+    if not uses_disk:
+        return
+    for opened in list(engine._open_environments):
+        if Path(opened.folder).is_relative_to(folder):
+            opened.close()
+    found = _findings(folder)
+    marker = request.node.get_closest_marker("findings")
+    if marker:
+        assert {finding.check for finding in found} == set(marker.args), found
+    else:
+        assert not found, "\n".join(f"{f.check} {f.subject}: {f.message}" for f in found)
+        for git_dir in _repositories(folder):
+            assert fsck(git_dir) == "", git_dir
+
+
+def _findings(folder: Path) -> list[doctor.Finding]:
+    found: list[doctor.Finding] = []
+    for place in stores_below(folder):
+        with gitmem.open_store(place) as store:
+            found += doctor.examine_store(store)
+    for place in environments_below(folder):
+        environment = EnvironmentRepository(str(place))
+        found += doctor.examine(environment)
+        environment.close()
+    return found
+
+
+def _repositories(folder: Path) -> Iterator[Path]:
+    for derived in sorted(folder.rglob("gitmem/tmp")):
+        yield derived.parent.parent
