@@ -160,7 +160,7 @@ class Documents:
         def change(draft: Draft) -> Document:
             memory = draft.resource(self.resource)
             check_text(text, memory.provider.max_bytes)
-            found, content = self._current(draft, name, expected)
+            found, content = self._current_content(draft, name, expected)
             new = replace(content, text=text, summary=content.summary if summary is None else summary)
             return self._document(name, memory, _put(draft, name, found, new, "replace", writer))
 
@@ -186,7 +186,7 @@ class Documents:
 
         def change(draft: Draft) -> Document:
             memory = draft.resource(self.resource)
-            found, content = self._current(draft, name, expected)
+            found, content = self._current_content(draft, name, expected)
             new = replace(content, title=title or content.title, agent_writes=agent_writes or content.agent_writes)
             operation = _patch_operation(content, new)
             return self._document(name, memory, _put(draft, name, found, new, operation, OWNER))
@@ -220,7 +220,7 @@ class Documents:
 
         def change(draft: Draft) -> Document:
             memory = draft.resource(self.resource)
-            found, content = self._current(draft, name, expected)
+            found, content = self._current_content(draft, name, expected)
             check_text(old.text, memory.provider.max_bytes)
             new = replace(content, title=old.title, text=old.text, summary=old.summary)
             return self._document(name, memory, _put(draft, name, found, new, "restore", OWNER))
@@ -234,7 +234,7 @@ class Documents:
 
     def _listing(self, what: str) -> str:
         # The environment's place keeps a cursor from being used in another one.
-        return f"{what} {self.resource} {self._environment.folder[-32:]}"
+        return f"{what} {self.resource} {self._environment.folder}"
 
     def _memory(self) -> Memory:
         memory = self._environment.resource(self.resource)
@@ -255,11 +255,11 @@ class Documents:
             raise NotFoundError(f"{name} was deleted. Its id stays reserved; its history stays readable.")
         return row
 
-    def _current(self, draft: Draft, name: Name, expected: str) -> tuple[Stored, Content]:
+    def _current(self, draft: Draft, name: Name, expected: str) -> Stored:
         found = draft.get(name)
         if found is None:
             raise self._missing(name)
-        if found.content is None:
+        if not found.alive:
             raise NotFoundError(f"{name} was deleted. Its id stays reserved; its history stays readable.")
         if found.revision.hex() != expected:
             raise PreconditionFailedError(
@@ -267,6 +267,11 @@ class Documents:
                 expected=expected,
                 actual=found.revision.hex(),
             )
+        return found
+
+    def _current_content(self, draft: Draft, name: Name, expected: str) -> tuple[Stored, Content]:
+        found = self._current(draft, name, expected)
+        assert found.content is not None
         return found, found.content
 
     def _version(self, name: Name, revision: str | None) -> VersionRow:
@@ -320,7 +325,10 @@ class Documents:
 
 
 def _put(draft: Draft, name: Name, found: Stored, new: Content, operation: str, writer: Writer) -> Stored:
-    return found if new == found.content else draft.put(name, new, operation, writer)
+    if new == found.content:
+        draft.confirm(name)
+        return found
+    return draft.put(name, new, operation, writer)
 
 
 def _condition(if_match: str) -> str:
@@ -332,7 +340,7 @@ def _condition(if_match: str) -> str:
 
 
 def _used(name: Name, found: Stored) -> PreconditionFailedError:
-    if found.content is None:
+    if not found.alive:
         return PreconditionFailedError(f"{name} was deleted and its id stays reserved. Choose a new id.")
     return PreconditionFailedError(
         f"{name} exists already, at {found.revision.hex()}. Choose a new id.", actual=found.revision.hex()

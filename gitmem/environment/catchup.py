@@ -10,10 +10,12 @@ from gitmem.codec import loads
 from gitmem.environment.catalog import Catalog, Event
 from gitmem.environment.history import Reader, Rejection, operation_of
 from gitmem.environment.layout import RESOURCE_FILE, Name, locate, text_path
+from gitmem.errors import DamagedError
 from gitmem.git.commits import Commit
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.limits import MAX_BYTES_CEILING, is_resource_id
+from gitmem.memory import define_memory
 from gitmem.records import OWNER, Memory, Provider, Writer
 
 Progress = Callable[[str, int, int | None], None]
@@ -139,7 +141,10 @@ def declarations(repository: Repository, root: Oid) -> list[Memory]:
         if not entry.is_folder or not is_resource_id(name):
             continue
         file = repository.trees.get(entry.oid).file(RESOURCE_FILE)
-        memory = file and declaration(name, repository.objects.read(file.oid, "blob"))
+        try:
+            memory = declaration(name, repository.objects.read(file.oid, "blob")) if file else None
+        except DamagedError:
+            memory = define_memory(id=name, description="(damaged)")  # its documents stay readable
         if memory:
             found.append(memory)
     return found

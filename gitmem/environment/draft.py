@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,7 +14,7 @@ from gitmem.environment.catalog import Catalog, Event, Row
 from gitmem.environment.history import Reader, checked, meta_of
 from gitmem.environment.layout import RESOURCE_FILE, Name, locate, split, text_path
 from gitmem.environment.worktree import File, WorkTree
-from gitmem.errors import InvalidDocumentError, NotFoundError, StorageError
+from gitmem.errors import DamagedError, InvalidDocumentError, NotFoundError, StorageError
 from gitmem.git.commits import Person, render
 from gitmem.git.journal import StagedObject
 from gitmem.git.objects import Oid, object_id
@@ -35,14 +36,30 @@ class Head:
     updated: int
 
 
-@dataclass(frozen=True, slots=True)
 class Stored:
-    """A document as it stands in a draft; `content` is None once it is deleted."""
+    """A document as it stands in a draft. `alive` is false once it is deleted."""
 
-    revision: Oid
-    content: Content | None
-    updated: int
-    writer: Writer
+    __slots__ = ("_content", "alive", "revision", "updated", "writer")
+
+    def __init__(
+        self,
+        revision: Oid,
+        content: Content | Callable[[], Content] | None,
+        updated: int,
+        writer: Writer,
+    ) -> None:
+        self.revision = revision
+        self.alive = content is not None
+        self.updated = updated
+        self.writer = writer
+        self._content = content
+
+    @property
+    def content(self) -> Content | None:
+        """What it holds, read when first asked for; None where it is deleted. Raises DamagedError."""
+        if callable(self._content):
+            self._content = self._content()
+        return self._content
 
 
 @dataclass(slots=True)
@@ -125,6 +142,14 @@ class Draft:
         self._clean = False
         return self._put(name, content, operation, writer)
 
+    def confirm(self, name: Name) -> None:
+        """A write that changes nothing: make sure that Git can still read what is there."""
+        path, entry = locate(self._repository.trees, self.head.root, name)
+        file = self._seen_files.get(path)
+        objects = self._repository.objects
+        if entry and file and file.data is not None and file.oid == entry.oid and not objects.intact(file.oid, "blob"):
+            objects.write(file.oid, "blob", file.data, self._repository.scratch)
+
     def declare(self, memory: Memory) -> None:
         """Add the commit that declares a resource, or changes its declaration."""
         self._clean = False
@@ -167,11 +192,16 @@ class Draft:
             return None
         if row.dead:
             return Stored(row.revision, None, row.updated, row.writer)
-        return Stored(row.revision, self._content(name, row), row.updated, row.writer)
+        return Stored(row.revision, lambda: self._content(name, row), row.updated, row.writer)
 
     def _content(self, name: Name, row: Row) -> Content:
         blob = row.blob or Reader(self._repository).blob_at(row.revision, name)
-        content = decode(self._repository.objects.read(blob, "blob"), name.id)
+        path = locate(self._repository.trees, self.head.root, name)[0]
+        file = self._seen_files.get(path)
+        if file and file.data is not None and file.oid == blob:
+            content = decode(file.data, name.id)  # the same bytes, without asking Git
+        else:
+            content = decode(self._repository.objects.read(blob, "blob"), name.id)
         assert content is not None
         return content
 
@@ -287,22 +317,28 @@ class Draft:
             content = checked(file.data, name.id, resource.provider.max_bytes if resource else MAX_BYTES_DEFAULT)
         except InvalidDocumentError as error:
             return error.message
-        if stored and stored.content is None:
+        if stored and not stored.alive:
             return "its id is reserved by a deletion" if content else None
         if resource is None:
             return f"there is no resource {name.resource}"
         if content is None and stored is None:
             return "it deletes a document that does not exist"
-        if stored and content and content == stored.content:
+        if stored and content and self._same(stored, content):
             self._change_file(path, encode(content), file.oid)
             return None
         self._put(name, content, "edit" if stored else "create", OWNER)
         self._expect(path, file.oid)
         return None
 
+    def _same(self, stored: Stored, content: Content) -> bool:
+        try:
+            return stored.content == content
+        except DamagedError:
+            return False  # what a person has put there is what remains
+
     def _adopt_removal(self, name: Name, path: Path, stored: Stored | None) -> str | None:
         assert self._worktree is not None
-        if stored is None or stored.content is None:
+        if stored is None or not stored.alive:
             self._change_file(path, codec.TOMBSTONE, None)
             return None
         if not self._worktree.has_resource(name.resource):

@@ -18,14 +18,15 @@ from gitmem.environment.catalog import Catalog, CatalogUnusableError, Row, Versi
 from gitmem.environment.catchup import CatchUp, Progress, silent
 from gitmem.environment.draft import Draft, Head, root_of
 from gitmem.environment.history import Reader, meta_of
-from gitmem.environment.layout import Name
+from gitmem.environment.layout import Name, locate
 from gitmem.environment.projection import Projection
 from gitmem.environment.upkeep import Upkeep
-from gitmem.environment.worktree import WorkTree
+from gitmem.environment.worktree import ABSENT, WorkTree
 from gitmem.errors import DamagedError, GitmemError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.commits import Person
 from gitmem.git.objects import Oid
+from gitmem.git.refs import MAIN
 from gitmem.git.repository import LOCK_SECONDS, Repository, TipMovedError
 from gitmem.records import Memory
 
@@ -269,8 +270,8 @@ class _Parts:
             try:
                 if tip is not None and self.catalog.tip() != tip:
                     self._catch_up.run(tip)
-                elif tip is None and self.catalog.tip() is not None:
-                    self.catalog.discard()
+                if tip is None:
+                    self._refuse_lost_main()
                 return self._head
             except CatalogUnusableError:
                 with suppress(OSError):
@@ -281,12 +282,23 @@ class _Parts:
                         self._catch_up.run(tip)
         return self._head
 
+    def _refuse_lost_main(self) -> None:
+        """A branch that is gone is never taken for a new repository."""
+        known = self.catalog.tip()
+        if known is not None:
+            raise DamagedError(
+                MAIN,
+                f"The branch main of {self.repository.folder} is gone. Its last known commit is {known.hex()}: "
+                f"bring it back with git update-ref {MAIN} {known.hex()}.",
+            )
+
     # Reading
 
     def fresh(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
         for _ in range(4):
             tip = self.repository.tip()
             if tip is None:
+                self._refuse_lost_main()
                 return None
             try:
                 stands_at, found = look(self.catalog)
@@ -311,13 +323,26 @@ class _Parts:
 
     def read(self, name: Name, row: Row) -> tuple[Row, Content]:
         blob = row.blob or self.reader.blob_at(row.revision, name)
-        content = decode(self.repository.objects.read(blob, "blob"), name.id)
+        content = decode(self._blob(name, blob), name.id)
         if content is None:
             raise DamagedError(blob.hex(), f"{name} is a tombstone in Git and alive in the index. Run gitmem doctor.")
         if row.blob is None or row.meta is None:
             row = replace(row, blob=blob, meta=meta_of(content))
             self.catalog.fill(name, row)
         return row, content
+
+    def _blob(self, name: Name, blob: Oid) -> bytes:
+        """A blob from Git; where Git cannot read it, from the working tree, which also mends Git."""
+        try:
+            return self.repository.objects.read(blob, "blob")
+        except DamagedError:
+            root = root_of(self.repository, self.repository.tip()).root
+            file = self.worktree.read(locate(self.repository.trees, root, name)[0]) if self.worktree else ABSENT
+            if file.data is None or file.oid != blob:
+                raise
+            with suppress(OSError):
+                self.repository.objects.write(blob, "blob", file.data, self.repository.scratch)
+            return file.data
 
     def versions(self, name: Name, row: Row, before: int | None, limit: int) -> list[VersionRow]:
         if row.merged:

@@ -156,6 +156,8 @@ class Reader:
             meta = self.meta(name, now)
         except InvalidDocumentError as error:
             raise Rejection(name, commit.oid, error.message) from None
+        except DamagedError:
+            return replace(event, blob=now.oid)  # reading this document says so; the others are not held up
         if meta is None:
             return replace(event, operation="delete", dead=True, blob=now.oid)
         return replace(event, blob=now.oid, meta=meta)

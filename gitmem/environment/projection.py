@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -15,7 +15,7 @@ from gitmem.errors import DamagedError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
-from gitmem.git.stage import Stage, Staged
+from gitmem.git.stage import Stage, Staged, UnusableIndexError
 from gitmem.git.trees import Path
 
 _WRITTEN_AT_ONCE: Final = 256 * 1024
@@ -94,7 +94,9 @@ class Projection:
 
     def needs_healing(self) -> bool:
         """Whether something lags, or a lock of gitmem's own was left on the index."""
-        return self._worktree is not None and (self._stage.is_held() or self._lagging())
+        return self._worktree is not None and (
+            self._stage.is_held() or self._lagging() or (not self._stage.is_usable() and self.active())
+        )
 
     def _lagging(self) -> bool:
         return any(not lag.staged for lag in self._catalog.unprojected().values())
@@ -106,8 +108,21 @@ class Projection:
             entry = self._repository.trees.find(root, path)
             changes[os.fsencode(text_path(path))] = Staged(entry.oid, stat) if entry else None
         reach("before-stage")
-        self._stage.update(changes)
+        try:
+            self._stage.update(changes)
+        except UnusableIndexError:
+            self._stage.rebuild(self._all_staged(root))
         reach("after-stage")
+
+    def _all_staged(self, root: Oid) -> Iterator[tuple[bytes, Staged]]:
+        """Every file of the tip, with the stat of those that are in the working tree as they are there."""
+        assert self._worktree is not None
+        for path, entry in self._repository.trees.walk(root):
+            file = self._worktree.read(path)
+            yield (
+                b"/".join(name.encode("utf-8", "surrogateescape") for name in path),
+                Staged(entry.oid, file.stat if file.oid == entry.oid else None, entry.mode),
+            )
 
     def heal(self) -> bool:
         """Bring whatever lags up to the tip. Needs the lock; False where somebody is in the way."""
@@ -118,7 +133,7 @@ class Projection:
                 self._stage.release()
             return True
         lagging = {path: lag for path, lag in self._catalog.unprojected().items() if not lag.staged}
-        if not lagging:
+        if not lagging and self._stage.is_usable():
             if self._stage.is_held():
                 self._stage.release()
             return True

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
+import subprocess
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha1
@@ -15,6 +17,8 @@ from gitmem.errors import StorageError
 from gitmem.git.files import rename_new, replace_cheaply, scratch_name, write_file
 from gitmem.git.objects import Oid
 
+_SIGNATURE: Final = b"DIRC"
+_SMALLEST: Final = 32
 _STAT = struct.Struct(">10I")
 _FILE_MODE: Final = 0o100644
 _MARK: Final = b"gitmem brings .git/index up to date; this lock goes within a second\n"
@@ -24,12 +28,21 @@ _KEPT_BYTES: Final = 1024 * 1024
 _KEPT_EXTENSIONS: Final = (b"REUC",)
 
 
+class UnusableIndexError(StorageError):
+    """The index is gone or damaged; it is a cache, and can be made again from main."""
+
+
+class _FormError(StorageError):
+    """The index is of a form that is not edited in place."""
+
+
 @dataclass(frozen=True, slots=True)
 class Staged:
     """What the index should hold for a path: a blob, and the file's stat where the file is that blob."""
 
     oid: Oid
     stat: os.stat_result | None
+    mode: int = _FILE_MODE
 
 
 class Stage:
@@ -80,20 +93,59 @@ class Stage:
     def update(self, changes: Mapping[bytes, Staged | None]) -> None:
         """Set or remove (None) the entries of some paths. Needs the lock.
 
-        Unmerged paths stay as they are: their person resolves them. Raises StorageError for an index
-        of a form that cannot be edited in place (split, sparse, version 4).
+        Unmerged paths stay as they are: their person resolves them. Raises UnusableIndexError where
+        there is no index to edit, and StorageError for one of a form that cannot be edited in place
+        (split, sparse, version 4) and that git is not there to convert.
         """
-        index = self._index()
-        new = index.replaced(changes)
+        new = self._index().replaced(changes)
         if new is not None:
-            temporary = os.path.join(self._scratch, scratch_name())
-            write_file(temporary, new.data)
-            replace_cheaply(temporary, self.path)
-            self._keep(new)
+            self._write(new)
+
+    def rebuild(self, entries: Iterable[tuple[bytes, Staged]]) -> None:
+        """Make the index anew from every entry that it should hold, in Git's order. Needs the lock."""
+        self._write(_EMPTY.extended(entries))
+
+    def is_usable(self) -> bool:
+        """Whether there is an index that begins like one; cheap whatever its size."""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                return file.read(4) == _SIGNATURE and self.size() >= _SMALLEST
+        except FileNotFoundError:
+            return False
+
+    def _write(self, index: _Index) -> None:
+        temporary = os.path.join(self._scratch, scratch_name())
+        write_file(temporary, index.data)
+        replace_cheaply(temporary, self.path)
+        self._keep(index)
 
     def _index(self) -> _Index:
         """The parsed index; the one kept from last time where the file is still that one."""
-        return self._kept[1] if self._kept and self._kept[0] == self._signature() else _Index.read(self.path)
+        if self._kept and self._kept[0] == self._signature():
+            return self._kept[1]
+        try:
+            return _Index.read(self.path)
+        except _FormError:
+            self._convert()
+            return _Index.read(self.path)
+
+    def _convert(self) -> None:
+        """Let git write the index in the plain form, through an index file of our own."""
+        copy = os.path.join(self._scratch, scratch_name())
+        # A split index is found beside the repository's own, whatever the name of the other half.
+        shutil.copyfile(self.path, copy)
+        command = ["git", "-c", "core.splitIndex=false", "-c", "index.version=2", "-c", "index.sparse=false"]
+        command += [f"--git-dir={os.path.dirname(self.path)}", "--work-tree=/", "update-index", "--no-split-index"]
+        environment = {"PATH": os.defpath, "GIT_INDEX_FILE": copy}
+        try:
+            subprocess.run(
+                [*command, "--index-version=2", "--force-write-index"],
+                env=environment, check=True, capture_output=True, stdin=subprocess.DEVNULL, cwd="/", timeout=60,
+            )  # fmt: skip
+            os.rename(copy, self.path)
+        except (OSError, subprocess.SubprocessError):
+            with suppress(FileNotFoundError):
+                os.unlink(copy)
 
     def _keep(self, index: _Index) -> None:
         small = len(index.data) <= _KEPT_BYTES
@@ -137,12 +189,19 @@ class _Index:
             with open(path, "rb") as file:
                 data = file.read()
         except FileNotFoundError:
-            data = b""
-        if len(data) < 32:
-            return cls(b"DIRC\0\0\0\2\0\0\0\0", 2, array("Q", [12]), b"")
+            raise UnusableIndexError(f"{path} is gone. gitmem makes it again from main.") from None
+        try:
+            return cls._parsed(data, path)
+        except (IndexError, ValueError, struct.error):
+            raise UnusableIndexError(f"{path} is damaged. gitmem makes it again from main.") from None
+
+    @classmethod
+    def _parsed(cls, data: bytes, path: str) -> _Index:
         version, count = struct.unpack_from(">II", data, 4)
-        if data[:4] != b"DIRC" or version not in (2, 3):
-            raise StorageError(
+        if data[:4] != _SIGNATURE or len(data) < _SMALLEST:
+            raise ValueError
+        if version not in (2, 3):
+            raise _FormError(
                 f"{path} has version {version}, which gitmem does not edit. "
                 "Run git update-index --index-version 2 there."
             )
@@ -155,6 +214,8 @@ class _Index:
             end = start + length if length < 0xFFF else data.index(b"\0", start)
             at += (end - at + 8) & ~7
             offsets.append(at)
+        if at > len(data) - 20:
+            raise ValueError
         return cls(data, version, offsets, _extensions(data[at:-20], path))
 
     def __len__(self) -> int:
@@ -205,7 +266,19 @@ class _Index:
         if not changed:
             return None
         pieces += (self._copied(copied, len(self), offsets), self._extensions)
-        pieces[0] = b"DIRC" + struct.pack(">II", self._version, len(offsets) - 1)
+        return self._joined(pieces, offsets)
+
+    def extended(self, entries: Iterable[tuple[bytes, Staged]]) -> _Index:
+        """The index with entries behind its last one."""
+        pieces: list[bytes] = [b""]
+        offsets = array("Q", [12])
+        for path, staged in entries:
+            pieces.append(_entry(path, staged))
+            offsets.append(offsets[-1] + len(pieces[-1]))
+        return self._joined(pieces, offsets)
+
+    def _joined(self, pieces: list[bytes], offsets: array[int]) -> _Index:
+        pieces[0] = _SIGNATURE + struct.pack(">II", self._version, len(offsets) - 1)
         body = b"".join(pieces)
         return _Index(body + sha1(body).digest(), self._version, offsets, self._extensions)
 
@@ -219,17 +292,23 @@ class _Index:
         return self.data[self._offsets[start] : self._offsets[end]]
 
 
+_EMPTY: Final = _Index(b"", 2, array("Q", [12]), b"")
+
+
 def _entry(path: bytes, staged: Staged) -> bytes:
-    stat = _stat(staged.stat) if staged.stat else _STAT.pack(0, 0, 0, 0, 0, 0, _FILE_MODE, 0, 0, 0)
+    stat = _stat(staged)
     head = stat + staged.oid + min(len(path), 0xFFF).to_bytes(2) + path
     return head + bytes(8 - len(head) % 8)
 
 
-def _stat(stat: os.stat_result) -> bytes:
+def _stat(staged: Staged) -> bytes:
+    stat = staged.stat
+    if stat is None:
+        return _STAT.pack(0, 0, 0, 0, 0, 0, staged.mode, 0, 0, 0)
     ctime, ctime_ns = divmod(stat.st_ctime_ns, 1_000_000_000)
     mtime, mtime_ns = divmod(stat.st_mtime_ns, 1_000_000_000)
     fields = (
-        ctime, ctime_ns, mtime, mtime_ns, stat.st_dev, stat.st_ino, _FILE_MODE, stat.st_uid, stat.st_gid, stat.st_size
+        ctime, ctime_ns, mtime, mtime_ns, stat.st_dev, stat.st_ino, staged.mode, stat.st_uid, stat.st_gid, stat.st_size
     )  # fmt: skip
     return _STAT.pack(*(field & 0xFFFFFFFF for field in fields))
 
@@ -239,7 +318,7 @@ def _extensions(data: bytes, path: str) -> bytes:
     while at + 8 <= len(data):
         name, length = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8])
         if name[:1].islower():
-            raise StorageError(
+            raise _FormError(
                 f"{path} is a split or sparse index, which gitmem does not edit. "
                 "Run git update-index --no-split-index, or git sparse-checkout disable."
             )
