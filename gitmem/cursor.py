@@ -30,4 +30,4 @@ def decode(listing: str, cursor: str) -> tuple[int, str]:
 
 def _check(listing: str, body: bytes) -> bytes:
     # Not a secret: it tells a damaged or foreign cursor from one of this listing.
-    return blake2b(body, digest_size=8, key=listing.encode()[:64], person=b"gitmem").digest()
+    return blake2b(listing.encode() + b"\n" + body, digest_size=8, person=b"gitmem").digest()

@@ -12,6 +12,7 @@ from gitmem import doctor
 from gitmem.environment import engine
 from gitmem.environment.engine import EnvironmentRepository
 from tests.support import environments_below, fsck, stores_below
+from tests.workshop import NOTES, ManualClock
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,6 +42,21 @@ def environment(store: gitmem.Store) -> gitmem.Environment:
 def notes(environment: gitmem.Environment) -> gitmem.Documents:
     """The documents of the resource "notes"."""
     return environment.documents("notes")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The clock of `timed`."""
+    return ManualClock()
+
+
+@pytest.fixture
+def timed(tmp_path: Path, clock: ManualClock) -> Iterator[gitmem.Environment]:
+    """An environment like `environment`, in a store of its own whose time the test moves."""
+    with gitmem.open_store(tmp_path / "timed", create=True, settings=gitmem.Settings(clock=clock)) as opened:
+        found = opened.project("bot").environment("development")
+        found.deploy(agent="tutor", memories=[NOTES])
+        yield found
 
 
 @pytest.fixture(autouse=True)
