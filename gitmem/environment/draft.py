@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,16 +12,16 @@ from gitmem import codec
 from gitmem.clock import Clock
 from gitmem.codec import Content, decode, encode
 from gitmem.environment.catalog import Catalog, Event, Row
-from gitmem.environment.history import Reader, checked, meta_of
+from gitmem.environment.handedits import Adopt, Leave, PutBack, Standing, judge, lost
+from gitmem.environment.history import Reader, meta_of
 from gitmem.environment.layout import RESOURCE_FILE, Name, locate, split, text_path
 from gitmem.environment.worktree import File, WorkTree
-from gitmem.errors import DamagedError, InvalidDocumentError, NotFoundError, StorageError
+from gitmem.errors import DamagedError, NotFoundError, StorageError
 from gitmem.git.commits import Person, render
 from gitmem.git.journal import StagedObject
 from gitmem.git.objects import Oid, object_id
 from gitmem.git.repository import Repository
 from gitmem.git.trees import EMPTY_TREE, FILE, Entry, Path
-from gitmem.limits import MAX_BYTES_DEFAULT
 from gitmem.records import OWNER, Memory, Writer
 
 ATTRIBUTES: Final = b"* -text -filter -ident\n"
@@ -301,55 +302,37 @@ class Draft:
 
     def _adopt_file(self, name: Name, path: Path, entry: Entry | None, file: File) -> str | None:
         """Commit a hand edit; the reason where it is left alone instead."""
-        assert self._worktree is not None
-        lag = self._catalog.unprojected(text_path(path)).get(text_path(path))
-        if lag and not file.odd and lag.base == file.oid:
-            return None  # nobody's edit: the file lags, and the next projection brings it up
-        if lag and lag.base != (entry.oid if entry else None):
-            return "it was edited on top of an older version"
-        if file.odd:
-            return file.odd
-        stored = self._stored(name)
-        resource = self.find_resource(name.resource)
-        if file.data is None:
-            return self._adopt_removal(name, path, stored)
-        try:
-            content = checked(file.data, name.id, resource.provider.max_bytes if resource else MAX_BYTES_DEFAULT)
-        except InvalidDocumentError as error:
-            return error.message
-        if stored and not stored.alive:
-            return "its id is reserved by a deletion" if content else None
-        if resource is None:
-            return f"there is no resource {name.resource}"
-        if content is None and stored is None:
-            return "it deletes a document that does not exist"
-        if stored and content and self._same(stored, content):
-            self._change_file(path, encode(content), file.oid)
-            return None
-        self._put(name, content, "edit" if stored else "create", OWNER)
-        self._expect(path, file.oid)
+        worktree, stored = self._worktree, self._stored(name)
+        assert worktree is not None
+        standing = Standing(
+            entry=entry,
+            lag=self._catalog.unprojected(text_path(path)).get(text_path(path)),
+            alive=stored.alive if stored else None,
+            resource=self.find_resource(name.resource),
+            holds=lambda content: stored is not None and self._same(stored, content),
+            gone=lambda: lost(worktree, self._catalog, name.resource),
+        )
+        match judge(name, file, standing):
+            case Leave(reason):
+                return reason
+            case PutBack():
+                self._put_back(path, entry, file)
+            case Adopt(content):
+                operation = "delete" if content is None else "edit" if stored else "create"
+                self._put(name, content, operation, OWNER)
+                self._expect(path, file.oid)
         return None
+
+    def _put_back(self, path: Path, entry: Entry | None, file: File) -> None:
+        assert entry is not None
+        with suppress(DamagedError):
+            self._change_file(path, self._repository.objects.read(entry.oid, "blob"), file.oid)
 
     def _same(self, stored: Stored, content: Content) -> bool:
         try:
             return stored.content == content
         except DamagedError:
             return False  # what a person has put there is what remains
-
-    def _adopt_removal(self, name: Name, path: Path, stored: Stored | None) -> str | None:
-        assert self._worktree is not None
-        if stored is None or not stored.alive:
-            self._change_file(path, codec.TOMBSTONE, None)
-            return None
-        if not self._worktree.has_resource(name.resource):
-            return f"the folder of {name.resource} has vanished"
-        documents = self._catalog.count(name.resource)
-        gone = documents - sum(1 for _ in self._worktree.files(name.resource))
-        if gone > 10 and gone > documents // 2:
-            return f"most files of {name.resource} are gone"
-        self._put(name, None, "delete", OWNER)
-        self._expect(path, None)
-        return None
 
     def _expect(self, path: Path, oid: Oid | None) -> None:
         for change in self.files:

@@ -1,0 +1,110 @@
+"""What a file that differs from the tip is: an edit to adopt, one to leave alone, or nobody's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gitmem.codec import Content
+from gitmem.environment.catalog import Catalog, Unprojected
+from gitmem.environment.history import checked
+from gitmem.environment.layout import Name
+from gitmem.environment.worktree import File, WorkTree
+from gitmem.errors import InvalidDocumentError
+from gitmem.git.trees import Entry
+from gitmem.limits import MAX_BYTES_DEFAULT
+from gitmem.records import Memory
+
+OLDER = "it was edited on top of an older version"
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """A person's edit: commit it. `content` is None for a deletion."""
+
+    content: Content | None
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """The document as it is, in another form: put the tip's bytes back, commit nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Neither commit nor overwrite; the reason is for a person."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lags:
+    """Nobody's edit: gitmem itself has not brought the file to the tip yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a file is held against: the tip's entry, the document's state, and its declaration.
+
+    `alive` is None for an id that was never used; `holds` says whether the document has that
+    content; `gone` says why absent files of the resource count as lost, not as deleted.
+    """
+
+    entry: Entry | None
+    lag: Unprojected | None
+    alive: bool | None
+    resource: Memory | None
+    holds: Callable[[Content], bool]
+    gone: Callable[[], str | None]
+
+
+def judge(name: Name, file: File, standing: Standing) -> Adopt | PutBack | Leave | Lags:
+    """What to do about a file that is not the tip's. Adopting and status both ask here."""
+    lag, tip = standing.lag, standing.entry.oid if standing.entry else None
+    if lag and not file.odd and lag.base == file.oid:
+        return Lags()
+    if lag and lag.base != tip:
+        return Leave(OLDER)
+    if file.odd:
+        return Leave(file.odd)
+    if file.data is None:
+        return _removal(standing)
+    try:
+        content = checked(
+            file.data, name.id, standing.resource.provider.max_bytes if standing.resource else MAX_BYTES_DEFAULT
+        )
+    except InvalidDocumentError as error:
+        return Leave(error.message)
+    return _content(name, content, standing)
+
+
+def _content(name: Name, content: Content | None, standing: Standing) -> Adopt | PutBack | Leave:
+    if standing.alive is False:
+        return Leave("its id is reserved by a deletion") if content or not standing.entry else PutBack()
+    if standing.resource is None:
+        return Leave(f"there is no resource {name.resource}")
+    if content is None and standing.alive is None:
+        return Leave("it deletes a document that does not exist")
+    if content and standing.alive and standing.holds(content):
+        return PutBack()
+    return Adopt(content)
+
+
+def _removal(standing: Standing) -> Adopt | PutBack | Leave:
+    if standing.alive is None:
+        return Leave("what is committed there is no document; commit its removal with git")
+    if not standing.alive:
+        return PutBack()
+    refusal = standing.gone()
+    return Leave(refusal) if refusal else Adopt(None)
+
+
+def lost(worktree: WorkTree, catalog: Catalog, resource: str) -> str | None:
+    """Why absent files of a resource count as lost: too much of it is gone at once."""
+    if not worktree.has_resource(resource):
+        return f"the folder of {resource} has vanished"
+    documents = catalog.count(resource)
+    gone = documents - sum(1 for _ in worktree.files(resource))
+    if gone > 10 and gone > documents // 2:
+        return f"most files of {resource} are gone"
+    return None
