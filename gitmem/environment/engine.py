@@ -25,6 +25,7 @@ from gitmem.environment.worktree import ABSENT, WorkTree
 from gitmem.errors import DamagedError, GitmemError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.commits import Person
+from gitmem.git.housekeeping import Housekeeping, Size, measure
 from gitmem.git.objects import Oid
 from gitmem.git.refs import MAIN
 from gitmem.git.repository import LOCK_SECONDS, Repository, TipMovedError
@@ -122,6 +123,17 @@ class EnvironmentRepository:
         if ticket.error is not None:
             raise ticket.error
         return cast(T, ticket.result)
+
+    def collect(self) -> int:
+        """Pack everything that main reaches; the number of objects packed. Nothing is pruned.
+
+        Safe beside writers and readers, and needs no git binary. Raises StorageError, DamagedError.
+        """
+        return Housekeeping(self.parts().repository).run(everything=True) if self.exists else 0
+
+    def size(self) -> Size:
+        """What the repository takes on the disk. Raises StorageError where there is none."""
+        return measure(self.parts().repository)
 
     # Reading
 

@@ -1,4 +1,4 @@
-"""What follows a save at leisure: a large `.git/index`, and the checkpoint that empties the journal."""
+"""What follows a save at leisure: a large `.git/index`, the journal's checkpoint, packing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from typing import Final
 from gitmem.environment.catalog import CatalogUnusableError
 from gitmem.environment.projection import Projection
 from gitmem.errors import GitmemError
+from gitmem.git.housekeeping import Housekeeping, measure
 from gitmem.git.repository import Repository
 
 _DELAY_SECONDS: Final = 0.2
 _COST_SHARE: Final = 10
 _IDLE_SECONDS: Final = 5.0
 _LAST_TRY_SECONDS: Final = 1.0
+_BREATH_SECONDS: Final = 0.0002
+_NOTHING_TO_TIDY_SECONDS: Final = 600.0
 
 
 class Upkeep:
@@ -30,6 +33,8 @@ class Upkeep:
         self._locked = locked
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
+        self._tidying: threading.Thread | None = None
+        self._tidy_again = 0.0
         self._due = False
         self._closing = False
 
@@ -50,8 +55,10 @@ class Upkeep:
         with self._condition:
             thread, self._closing = self._thread, True
             self._condition.notify()
-        if thread is not None:
-            thread.join()
+            tidying = self._tidying
+        for running in (thread, tidying):
+            if running is not None:
+                running.join()
         if self._due or self._projection.needs_healing():
             deadline = time.monotonic() + _LAST_TRY_SECONDS
             while not self._heal() and time.monotonic() < deadline:
@@ -76,6 +83,7 @@ class Upkeep:
                 self._due = True
             with suppress(GitmemError, OSError):
                 self._repository.checkpoint()
+            self._tidy_if_due()
             # A large index takes long to write: then it is written less often.
             pause = max(_DELAY_SECONDS, (time.monotonic() - started) * _COST_SHARE)
 
@@ -83,3 +91,28 @@ class Upkeep:
         with suppress(GitmemError, OSError, CatalogUnusableError), self._locked():
             return self._projection.heal()
         return False
+
+    def _tidy_if_due(self) -> None:
+        if time.monotonic() < self._tidy_again or (self._tidying is not None and self._tidying.is_alive()):
+            return
+        if measure(self._repository).due:
+            with self._condition:
+                if not self._closing:
+                    self._tidying = threading.Thread(target=self._tidy, name="gitmem-packing", daemon=True)
+                    self._tidying.start()
+
+    def _tidy(self) -> None:
+        """Pack in small steps, on handles of its own, until done or until the environment closes."""
+        with suppress(GitmemError, OSError, _Closing):
+            repository = Repository(self._repository.folder, durable=self._repository.durable)
+            if not Housekeeping(repository, self._breathe).run():
+                self._tidy_again = time.monotonic() + _NOTHING_TO_TIDY_SECONDS
+
+    def _breathe(self) -> None:
+        if self._closing:
+            raise _Closing
+        time.sleep(_BREATH_SECONDS)
+
+
+class _Closing(Exception):
+    """The environment closes: what was begun is given up."""

@@ -121,39 +121,52 @@ class Housekeeping:
     # Loose objects
 
     def _pack_loose(self) -> int:
-        loose = set(self._loose())
+        tip = self._repository.tip()
+        if tip is None:
+            return 0
         writer = PackWriter(self._folder)
         try:
-            self._fill(writer, loose)
+            self._fill(writer, tip)
             if not len(writer):
                 writer.discard()
+                self._mark_packed(tip)
                 return 0
         except BaseException:
             writer.discard()
             raise
         reach("before-pack")
+        complete = not writer.full
         index = writer.finish()
         reach("after-pack")
         packed = self._read_back(index)
-        for oid in packed & loose:
+        for oid in packed:
             with suppress(FileNotFoundError):
                 os.unlink(self._objects.loose_path(oid))
+            self._pause()
+        if complete:
+            self._mark_packed(tip)
         return len(packed)
 
-    def _loose(self) -> Iterator[Oid]:
-        for number in range(256):
-            folder = f"{number:02x}"
-            for name in _names(os.path.join(self._objects.folder, folder)):
-                with suppress(ValueError):
-                    if len(name) == 38:
-                        yield bytes.fromhex(folder + name)
-            self._pause()
+    def _packed_up_to(self) -> Oid | None:
+        """The commit up to which everything was packed last time; only a hint of where to stop."""
+        try:
+            with open(os.path.join(self._repository.derived, "packed"), encoding="ascii") as file:
+                return bytes.fromhex(file.read().strip())
+        except (OSError, ValueError):
+            return None
 
-    def _fill(self, writer: PackWriter, loose: set[Oid]) -> None:
+    def _mark_packed(self, tip: Oid) -> None:
+        with suppress(OSError), open(os.path.join(self._repository.derived, "packed"), "w", encoding="ascii") as file:
+            file.write(tip.hex())
+
+    def _is_loose(self, oid: Oid) -> bool:
+        return os.path.exists(self._objects.loose_path(oid))
+
+    def _fill(self, writer: PackWriter, tip: Oid) -> None:
         """Add what main reaches, newest first: an older version of a file or folder becomes a delta."""
         newer: OrderedDict[Path, _Kept] = OrderedDict()
         remembered = 0
-        for path, kind, oid in self._reached(loose):
+        for path, kind, oid in self._reached(tip):
             self._pause()
             if writer.full or oid in writer:
                 continue
@@ -173,26 +186,27 @@ class Housekeeping:
                 while remembered > _REMEMBERED_BYTES:
                     remembered -= len(newer.popitem(last=False)[1].data)
 
-    def _reached(self, loose: set[Oid]) -> Iterator[tuple[Path, Kind, Oid]]:
+    def _reached(self, tip: Oid) -> Iterator[tuple[Path, Kind, Oid]]:
         """The loose objects of main's history, newest commit first, with the path of trees and blobs."""
-        tip = self._repository.tip()
-        pending, seen = ([tip] if tip else []), set()
+        pending, seen, stop = [tip], set[Oid](), self._packed_up_to()
         while pending:
             oid = pending.pop()
-            if oid in seen or oid not in loose:
+            if oid in seen or oid == stop:
                 continue
             seen.add(oid)
             commit = self._repository.commit(oid)
-            yield (), "commit", oid
-            before = self._repository.commit(commit.parents[0]).tree if commit.parents else EMPTY_TREE
-            yield from self._changed(before, commit.tree, (), loose)
-            pending.extend(commit.parents)
+            if self._is_loose(oid):
+                yield (), "commit", oid
+                before = self._repository.commit(commit.parents[0]).tree if commit.parents else EMPTY_TREE
+                yield from self._changed(before, commit.tree, ())
+            self._pause()
+            pending.extend(parent for parent in commit.parents if self._objects.exists(parent))
 
-    def _changed(self, old: Oid, new: Oid, path: Path, loose: set[Oid]) -> Iterator[tuple[Path, Kind, Oid]]:
+    def _changed(self, old: Oid, new: Oid, path: Path) -> Iterator[tuple[Path, Kind, Oid]]:
         if new in (old, EMPTY_TREE):
             return
         trees = self._repository.trees
-        if new in loose:
+        if self._is_loose(new):
             yield path, "tree", new
         before = dict(trees.get(old))
         for name, entry in trees.get(new):
@@ -201,8 +215,8 @@ class Housekeeping:
                 continue
             if entry.is_folder:
                 below = was.oid if was and was.is_folder else EMPTY_TREE
-                yield from self._changed(below, entry.oid, (*path, name), loose)
-            elif entry.oid in loose:
+                yield from self._changed(below, entry.oid, (*path, name))
+            elif self._is_loose(entry.oid):
                 yield (*path, name), "blob", entry.oid
 
     def _read_back(self, index_path: str) -> set[Oid]:
