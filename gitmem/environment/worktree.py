@@ -150,7 +150,8 @@ class WorkTree:
 
     @contextmanager
     def _parent(self, path: Path, *, create: bool) -> Generator[int, None, None]:
-        descriptor = os.open(self._folder, _FOLDER_FLAGS)
+        # The environment's own folder may be a link that its owner made; what lies below it may not.
+        descriptor = os.open(self._folder, _FOLDER_FLAGS & ~os.O_NOFOLLOW)
         try:
             for name in path[:-1]:
                 try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha1
 from typing import Final, Literal
 
@@ -18,6 +19,7 @@ Oid = bytes
 
 Kind = Literal["blob", "tree", "commit"]
 
+_VANISHING_FOLDERS: Final = 20
 _TYPES: Final = {"commit": 1, "tree": 2, "blob": 3}
 
 
@@ -29,9 +31,11 @@ def object_id(kind: Kind, data: bytes) -> Oid:
 class Objects:
     """The object database of one repository."""
 
-    def __init__(self, git_dir: str, odb: pygit2.Odb) -> None:
+    def __init__(self, git_dir: str) -> None:
         self.folder = os.path.join(git_dir, "objects")
-        self._odb = odb
+        # Without a libgit2 repository around it: that would read a person's whole configuration,
+        # and refuse folders of another owner.
+        self._odb = pygit2.Odb(self.folder)
         self.mend: Callable[[Oid], bool] = lambda oid: False
 
     def read(self, oid: Oid, kind: Kind) -> bytes:
@@ -74,13 +78,8 @@ class Objects:
         """
         temporary = f"{scratch}/{scratch_name()}"
         write_file(temporary, zlib.compress(b"%b %d\0" % (kind.encode(), len(data)) + data, 0), 0o444)
-        path = self.loose_path(oid)
         try:
-            try:
-                os.rename(temporary, path)
-            except FileNotFoundError:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                os.rename(temporary, path)
+            _rename_into(temporary, self.loose_path(oid))
         except BaseException:
             os.unlink(temporary)
             raise
@@ -92,6 +91,17 @@ class Objects:
             f"The {kind} {name} is damaged or missing ({why}). The rest stays readable; "
             "fetch that object from a clone, or see gitmem doctor.",
         )
+
+
+def _rename_into(temporary: str, path: str) -> None:
+    """Rename into a folder that may not exist, or that a gc beside us removes because it is empty."""
+    for _ in range(_VANISHING_FOLDERS):
+        with suppress(FileNotFoundError):
+            os.rename(temporary, path)
+            return
+        with suppress(FileExistsError):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.rename(temporary, path)
 
 
 def _one_line(error: Exception) -> str:
