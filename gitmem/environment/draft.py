@@ -97,7 +97,9 @@ class Draft:
         head: Head,
         clock: Clock,
         person: Person | None,
+        left_out: Callable[[Path], str | None],
     ) -> None:
+        self._left_out = left_out
         self._repository = repository
         self._catalog = catalog
         self._worktree = worktree
@@ -310,7 +312,7 @@ class Draft:
             alive=stored.alive if stored else None,
             resource=self.find_resource(name.resource),
             holds=lambda content: stored is not None and self._same(stored, content),
-            gone=lambda: lost(worktree, self._catalog, name.resource),
+            gone=lambda: self._left_out(path) or lost(worktree, self._catalog, name.resource),
         )
         match judge(name, file, standing):
             case Leave(reason):

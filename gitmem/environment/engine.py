@@ -28,7 +28,7 @@ from gitmem.git.commits import Person
 from gitmem.git.housekeeping import Housekeeping, Size, measure
 from gitmem.git.objects import Oid
 from gitmem.git.refs import MAIN
-from gitmem.git.repository import LOCK_SECONDS, Repository, TipMovedError
+from gitmem.git.repository import LOCK_SECONDS, Repository, TipMovedError, refuse_foreign_folder
 from gitmem.records import Memory
 
 T = TypeVar("T")
@@ -124,6 +124,10 @@ class EnvironmentRepository:
             raise ticket.error
         return cast(T, ticket.result)
 
+    def obstacle(self) -> str | None:
+        """The lock file of another Git process that keeps `.git/index` behind the saves."""
+        return self.parts().projection.obstacle() if self.exists else None
+
     def collect(self) -> int:
         """Pack everything that main reaches; the number of objects packed. Nothing is pruned.
 
@@ -172,6 +176,7 @@ class EnvironmentRepository:
     def _fresh(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
         """Look into the index at a moment when it stands at the tip of main."""
         if not self.exists:
+            refuse_foreign_folder(self.folder)
             return None
         return self.parts().fresh(look)
 
@@ -222,7 +227,7 @@ class _Parts:
             projecting = self.projection.active()
             draft = Draft(
                 self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
-                self._person,
+                self._person, self.projection.left_out,
             )  # fmt: skip
             if head.tip is None:
                 draft.begin()

@@ -46,6 +46,14 @@ class Projection:
         except OSError:
             return False
 
+    def obstacle(self) -> str | None:
+        """The index lock of another Git process that keeps `.git/index` from following."""
+        return self._stage.obstacle() if self._worktree is not None else None
+
+    def left_out(self, path: Path) -> str | None:
+        """Why an absent file means nothing: a sparse checkout leaves it out."""
+        return "a sparse checkout leaves it out" if self._stage.left_out(os.fsencode(text_path(path))) else None
+
     def let_go(self) -> None:
         """After a save that failed: nothing lags because of it."""
         if self._worktree and self._stage.is_held() and not self._lagging():
@@ -64,11 +72,13 @@ class Projection:
             stats[change.path] = stat = self._put(change)
             if stat is None:
                 lagging[text_path(change.path)] = change.base
-        if held and self._stage.size() <= _WRITTEN_AT_ONCE and not self._lagging():
+        if self._stage.size() <= _WRITTEN_AT_ONCE and not self._lagging():
             with suppress(OSError, StorageError):
                 self._update(stats, root)
-                self._stage.release()
-                return lagging
+                if held:
+                    self._stage.release()
+                    return lagging
+                # Another Git process holds the index and may put its own in place: look again later.
         for path in stats:
             entry = self._repository.trees.find(root, path)
             lagging.setdefault(text_path(path), entry.oid if entry else None)
@@ -137,8 +147,7 @@ class Projection:
             if self._stage.is_held():
                 self._stage.release()
             return True
-        if not self.hold():
-            return False
+        held = self.hold()
         tip = self._repository.tip()
         if tip is None:
             return True
@@ -151,6 +160,8 @@ class Projection:
             done, stats[path] = self._bring_up(path, lag.base, root)
             (settled if done else edited).append(text)
         self._update(stats, root)
+        if not held:
+            return False
         with self._catalog.transaction() as connection:
             self._catalog.clear_unprojected(connection, settled)
             for text in edited:

@@ -132,6 +132,16 @@ def sync_path(path: str) -> None:
         os.close(descriptor)
 
 
+def older_than_boot(path: str) -> bool:
+    """Whether a lock file was left before the machine last started: nobody holds it."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            booted = next(int(line.split()[1]) for line in file if line.startswith("btime "))
+        return os.stat(path).st_mtime < booted - 1
+    except (OSError, StopIteration, ValueError):
+        return False
+
+
 def busy(what: str, remedy: str) -> BusyError:
     """A BusyError of one shape: what is held, and what to do."""
     return BusyError(f"{what}. {remedy}")

@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from gitmem.errors import DamagedError, StorageError
-from gitmem.git.files import busy, rename_new, replace_cheaply, scratch_name, write_file
+from gitmem.git.files import busy, older_than_boot, rename_new, replace_cheaply, scratch_name, write_file
 from gitmem.git.objects import Oid
 
 MAIN: Final = "refs/heads/main"
@@ -80,6 +80,9 @@ class MainRef:
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
             except FileExistsError:
+                if older_than_boot(self.lock_path):
+                    os.unlink(self.lock_path)
+                    continue
                 if time.monotonic() > deadline:
                     raise busy(
                         f"{self.lock_path} is held by another Git process",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-import pygit2
-from pygit2.enums import RepositoryInitFlag, RepositoryOpenFlag, SortMode
-
 from gitmem.errors import BusyError, DamagedError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.commits import Commit, Person, parse
-from gitmem.git.files import busy, storage, sync_path
+from gitmem.git.config import Config, shared_configs
+from gitmem.git.files import busy, storage, sync_path, write_file
 from gitmem.git.journal import Journal, Record, StagedObject, from_this_boot, staged_objects
 from gitmem.git.lock import WriterLock
 from gitmem.git.objects import Objects, Oid, object_id
@@ -22,9 +21,6 @@ from gitmem.git.trees import Trees
 
 LOCK_SECONDS: Final = 10.0
 _SYNC_ONE_BY_ONE: Final = 64
-
-# A store's folder is named by its owner, who may run gitmem as another user (a service, root).
-pygit2.settings.owner_validation = False
 
 
 class TipMovedError(Exception):
@@ -40,20 +36,17 @@ class Repository:
     def __init__(self, folder: str, *, durable: bool = True) -> None:
         self.folder = folder
         self.durable = durable
-        self._git = _opened(folder)
-        self.git_dir = os.path.abspath(self._git.path).rstrip("/")
-        self.bare = self._git.is_bare
+        self.git_dir, self._config = _opened(folder)
+        self.bare = self._config.flag("core.bare")
         self.derived = os.path.join(self.git_dir, "gitmem")
         self.scratch = os.path.join(self.derived, "tmp")
-        self.objects = Objects(self.git_dir, self._git.odb)
+        self.objects = Objects(self.git_dir)
         self.objects.mend = self._mend
         self.trees = Trees(self.objects)
         self.main = MainRef(self.git_dir)
         self._lock = WriterLock(os.path.join(self.derived, "lock"))
         self._journal = Journal(os.path.join(self.derived, "journal"))
         self._seen_end = 0
-        with suppress(OSError):
-            os.makedirs(self.scratch, exist_ok=True)
         self._recover_from_crash()
 
     @staticmethod
@@ -63,23 +56,14 @@ class Repository:
             os.makedirs(folder, exist_ok=True)
             if os.path.exists(os.path.join(folder, "HEAD" if bare else ".git")):
                 return
-            if not bare and os.listdir(folder):
-                raise StorageError(
-                    f"{folder} is not empty and not a Git repository. Move its files away, or run git init there."
-                )
-        try:
-            flags = RepositoryInitFlag.MKPATH | RepositoryInitFlag.NO_REINIT
-            made = pygit2.init_repository(folder, bare=bare, initial_head="main", flags=flags)
-        except (pygit2.GitError, OSError, ValueError) as error:
-            raise StorageError(f"Cannot create a repository in {folder}: {error}.") from error
-        made.config["core.autocrlf"] = False
-        if without_tree:
-            made.config["core.bare"] = True
+            refuse_foreign_folder(folder)
+            _lay_out(folder if bare else os.path.join(folder, ".git"), bare=bare or without_tree)
 
     def close(self) -> None:
         """Flush what waits for a checkpoint and give back every handle."""
-        if self._journal.open(create=False) and not self._journal.is_empty():
-            self.checkpoint()
+        with suppress(OSError):
+            if self._journal.open(create=False) and not self._journal.is_empty():
+                self.checkpoint()
         self._journal.close()
         self._lock.close()
 
@@ -97,26 +81,46 @@ class Repository:
             raise DamagedError(oid.hex(), f"The commit {oid.hex()} is damaged: {error}.") from error
 
     def between(self, known: Oid, tips: Sequence[Oid]) -> Iterator[Oid]:
-        """The commits reachable from `tips` and not from `known`, parents first."""
-        walker = self._git.walk(None, SortMode.TOPOLOGICAL | SortMode.REVERSE)
+        """The commits reachable from `tips` and not from `known`, newest first.
+
+        Where clocks were wrong, some that `known` reaches too may be among them.
+        """
+        heap: list[tuple[int, Oid]] = []
+        wanted: dict[Oid, bool] = {}
+
+        def push(oid: Oid, want: bool) -> None:
+            if oid not in wanted:
+                heapq.heappush(heap, (-self.commit(oid).updated, oid))
+            wanted[oid] = wanted.get(oid, True) and want
+
+        push(known, False)
         for tip in tips:
-            walker.push(pygit2.Oid(raw=tip))
-        walker.hide(pygit2.Oid(raw=known))
-        for commit in walker:
-            yield commit.id.raw
+            push(tip, True)
+        while any(wanted[oid] for _, oid in heap):
+            _, oid = heapq.heappop(heap)
+            if wanted[oid]:
+                yield oid
+            for parent in self.commit(oid).parents:
+                push(parent, wanted[oid])
 
     def is_shallow(self) -> bool:
         """Whether history was cut off when the repository was cloned."""
-        return self._git.is_shallow
+        return os.path.exists(os.path.join(self.git_dir, "shallow"))
 
     # Writing
 
     @contextmanager
     def locked(self, seconds: float = LOCK_SECONDS) -> Generator[None, None, None]:
         """Be the only writer for the block. Raises BusyError after `seconds`."""
-        with storage(f"write in {self.git_dir}"), self._lock.hold(seconds):
+        with storage(f"write in {self.git_dir}"), self._prepared_lock(seconds):
             if self._journal.open(create=False):
                 self._settle()
+            yield
+
+    @contextmanager
+    def _prepared_lock(self, seconds: float) -> Generator[None, None, None]:
+        os.makedirs(self.scratch, exist_ok=True)
+        with self._lock.hold(seconds):
             yield
 
     def publish(self, old: Oid | None, new: Oid, staged: Sequence[StagedObject]) -> None:
@@ -298,8 +302,20 @@ class Repository:
         return self._state("HEAD").strip() == f"ref: {MAIN}"
 
     def rebasing_main(self) -> bool:
-        """Whether a rebase of main is under way, whose abort would reset main."""
-        return any(self._state(f"{folder}/head-name").strip() == MAIN for folder in ("rebase-merge", "rebase-apply"))
+        """Whether a rebase of main is under way, here or in a linked worktree: its abort would reset main."""
+        with_head = [
+            os.path.join(place, folder, "head-name")
+            for place in ("", *self._linked_worktrees())
+            for folder in ("rebase-merge", "rebase-apply")
+        ]
+        return any(self._state(name).strip() == MAIN for name in with_head)
+
+    def _linked_worktrees(self) -> list[str]:
+        try:
+            names = os.listdir(os.path.join(self.git_dir, "worktrees"))
+        except OSError:
+            return []
+        return [os.path.join("worktrees", name) for name in names]
 
     def operation_in_progress(self) -> str | None:
         """The name of a merge, cherry-pick, revert, rebase or bisect under way."""
@@ -310,10 +326,10 @@ class Repository:
 
     def person(self) -> Person | None:
         """The identity that plain git would commit with, from Git's configuration files."""
-        config = self._git.config
-        with suppress(KeyError, pygit2.GitError):
-            return Person(config["user.name"] or "", config["user.email"] or "")
-        return None
+        configs = (self._config, *shared_configs())
+        name = next((found for config in configs if (found := config.text("user.name"))), None)
+        email = next((found for config in configs if (found := config.text("user.email"))), None)
+        return Person(name or "", email or "") if name or email else None
 
     def _state(self, name: str) -> str:
         try:
@@ -333,19 +349,41 @@ _OPERATIONS: Final = {
 }
 
 
-def _opened(folder: str) -> pygit2.Repository:
-    try:
-        repository = pygit2.Repository(folder, RepositoryOpenFlag.NO_SEARCH)
-    except (pygit2.GitError, OSError, ValueError) as error:
-        raise StorageError(f"{folder} is not a Git repository that gitmem can open: {error}.") from error
-    if os.path.isfile(os.path.join(folder, ".git")):
+def refuse_foreign_folder(folder: str) -> None:
+    """Raise StorageError where `folder` holds files without being a repository."""
+    with suppress(FileNotFoundError):
+        if os.listdir(folder):
+            raise StorageError(
+                f"{folder} is not empty and not a Git repository. Move its files away, or run git init there."
+            )
+
+
+def _opened(folder: str) -> tuple[str, Config]:
+    """The repository that lies in `folder` itself, never one further up, and its configuration."""
+    git_dir = os.path.join(folder, ".git")
+    if os.path.isfile(git_dir):
         raise StorageError(f"{folder} is a linked worktree or submodule. Open the repository that it belongs to.")
-    config = repository.config
-    if "extensions.refstorage" in config and config["extensions.refstorage"] != "files":
-        raise StorageError(f"{folder} keeps its refs in {config['extensions.refstorage']}; gitmem needs files.")
-    if "extensions.objectformat" in config and config["extensions.objectformat"] != "sha1":
-        raise StorageError(f"{folder} uses {config['extensions.objectformat']} object names; gitmem needs sha1.")
-    return repository
+    if not os.path.isdir(git_dir):
+        git_dir = folder
+    if not os.path.isfile(os.path.join(git_dir, "HEAD")) or not os.path.isdir(os.path.join(git_dir, "objects")):
+        raise StorageError(f"{folder} is not a Git repository: it has no .git with HEAD and objects.")
+    config = Config.read(os.path.join(git_dir, "config"))
+    if (refs := config.text("extensions.refstorage") or "files") != "files":
+        raise StorageError(f"{folder} keeps its refs in {refs}; gitmem needs files.")
+    if (names := config.text("extensions.objectformat") or "sha1") != "sha1":
+        raise StorageError(f"{folder} uses {names} object names; gitmem needs sha1.")
+    return os.path.abspath(git_dir), config
+
+
+def _lay_out(git_dir: str, *, bare: bool) -> None:
+    """The folders and files of an empty repository."""
+    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+        os.makedirs(os.path.join(git_dir, folder), exist_ok=True)
+    settings = f"bare = {str(bare).lower()}\n\tlogallrefupdates = {str(not bare).lower()}"
+    config = f"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\t{settings}\n\tautocrlf = false\n"
+    for name, text in (("config", config), ("HEAD", f"ref: {MAIN}\n")):
+        with suppress(FileExistsError):
+            write_file(os.path.join(git_dir, name), text.encode())
 
 
 def _sync_file_system(path: str) -> None:

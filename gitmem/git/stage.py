@@ -14,7 +14,7 @@ from hashlib import sha1
 from typing import Final
 
 from gitmem.errors import StorageError
-from gitmem.git.files import rename_new, replace_cheaply, scratch_name, write_file
+from gitmem.git.files import older_than_boot, rename_new, replace_cheaply, scratch_name, write_file
 from gitmem.git.objects import Oid
 
 _SIGNATURE: Final = b"DIRC"
@@ -24,6 +24,7 @@ _FILE_MODE: Final = 0o100644
 _MARK: Final = b"gitmem brings .git/index up to date; this lock goes within a second\n"
 _EXTENDED: Final = 0x4000
 _STAGE_MASK: Final = 0x3000
+_SKIP_WORKTREE: Final = 0x40
 _KEPT_BYTES: Final = 1024 * 1024
 _KEPT_EXTENSIONS: Final = (b"REUC",)
 
@@ -73,9 +74,25 @@ class Stage:
         try:
             rename_new(temporary, self.lock_path)
         except FileExistsError:
+            if older_than_boot(self.lock_path):
+                os.replace(temporary, self.lock_path)
+                return True
             os.unlink(temporary)
             return self.is_held()
         return True
+
+    def obstacle(self) -> str | None:
+        """The lock file that another Git process holds, or left."""
+        return self.lock_path if os.path.exists(self.lock_path) and not self.is_held() else None
+
+    def left_out(self, path: bytes) -> bool:
+        """Whether a sparse checkout leaves the path out of the working tree."""
+        try:
+            index = self._index()
+        except StorageError:
+            return False
+        at = index.position(path)
+        return at < len(index) and index.name(at) == path and index.left_out(at)
 
     def is_held(self) -> bool:
         """Whether gitmem, this process or another, alive or dead, holds the lock."""
@@ -233,6 +250,10 @@ class _Index:
         start = self._offsets[at] + (64 if self.flags(at) & _EXTENDED else 62)
         return self.data[start : self.data.index(b"\0", start)]
 
+    def left_out(self, at: int) -> bool:
+        start = self._offsets[at]
+        return bool(self.flags(at) & _EXTENDED) and bool(self.data[start + 62] & _SKIP_WORKTREE)
+
     def position(self, path: bytes) -> int:
         """The first entry whose name is not below `path`."""
         low, high = 0, len(self)
@@ -255,7 +276,8 @@ class _Index:
             if found and self.flags(at) & _STAGE_MASK:
                 continue
             staged = changes[path]
-            entry = _entry(path, staged) if staged else b""
+            kept_out = found and self.left_out(at)
+            entry = _entry(path, staged, kept_out=kept_out) if staged else b""
             if entry == (self.data[self._offsets[at] : self._offsets[at + 1]] if found else b""):
                 continue
             changed = True
@@ -295,9 +317,11 @@ class _Index:
 _EMPTY: Final = _Index(b"", 2, array("Q", [12]), b"")
 
 
-def _entry(path: bytes, staged: Staged) -> bytes:
-    stat = _stat(staged)
-    head = stat + staged.oid + min(len(path), 0xFFF).to_bytes(2) + path
+def _entry(path: bytes, staged: Staged, *, kept_out: bool = False) -> bytes:
+    flags = min(len(path), 0xFFF).to_bytes(2)
+    if kept_out and staged.stat is None:
+        flags = (min(len(path), 0xFFF) | _EXTENDED).to_bytes(2) + bytes((_SKIP_WORKTREE, 0))
+    head = _stat(staged) + staged.oid + flags + path
     return head + bytes(8 - len(head) % 8)
 
 
