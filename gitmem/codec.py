@@ -42,7 +42,7 @@ def decode(data: bytes, document_id: str) -> Content | None:
     Field limits are not checked here: an oversized document stays readable.
     """
     value = _parse(data)
-    if value == {"deleted": True}:
+    if value == {"deleted": True} and value["deleted"] is True:  # in Python, 1 equals True
         return None
     if not isinstance(value, dict):
         raise InvalidDocumentError("the file is not a JSON object")
