@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from typing import Final, cast
 
 from gitmem import cursor as cursors
@@ -13,7 +16,14 @@ from gitmem.environment.catalog import Row, VersionRow
 from gitmem.environment.draft import Draft, Stored
 from gitmem.environment.engine import EnvironmentRepository
 from gitmem.environment.layout import Name
-from gitmem.errors import InvalidRequestError, NotFoundError, PreconditionFailedError, PreconditionRequiredError
+from gitmem.errors import (
+    GitmemError,
+    InvalidRequestError,
+    LimitExceededError,
+    NotFoundError,
+    PreconditionFailedError,
+    PreconditionRequiredError,
+)
 from gitmem.limits import (
     PAGE_DOCUMENTS,
     check_agent_writes,
@@ -22,6 +32,7 @@ from gitmem.limits import (
     check_summary,
     check_text,
     check_title,
+    utf8_size,
 )
 from gitmem.records import (
     OWNER,
@@ -30,12 +41,14 @@ from gitmem.records import (
     DocumentInfo,
     History,
     Memory,
+    NewDocument,
     Page,
     Revision,
     Version,
     Writer,
 )
 
+_CHUNK: Final = 200
 _HEX: Final = re.compile(r"[0-9a-f]{7,40}\Z")
 
 
@@ -133,20 +146,42 @@ class Documents:
 
         Raises PreconditionFailedError where the id exists or was deleted; LimitExceededError.
         """
-        name = self._name(document_id)
-        content = Content(
-            check_title(title), check_summary(summary), cast(AgentWrites, check_agent_writes(agent_writes)), text
-        )
+        new = NewDocument(id=document_id, title=title, text=text, summary=summary, agent_writes=agent_writes)
+        name, content = self._new(new)
+        return self._environment.save(lambda draft: self._create(draft, name, content))
 
-        def change(draft: Draft) -> Document:
-            memory = draft.resource(self.resource)
-            check_text(text, memory.provider.max_bytes)
-            found = draft.get(name)
-            if found is not None:
-                raise _used(name, found)
-            return self._document(name, memory, draft.put(name, content, "create"))
+    def create_many(self, documents: Iterable[NewDocument]) -> Iterator[Document | GitmemError]:
+        """Create documents, one commit each, some hundred sharing a flush; the outcome of each, in order.
 
-        return self._environment.save(change)
+        What `create` would raise for a document is its outcome, and the others go on. An outcome
+        that was yielded is durable, so a run that was killed can be repeated: what it had created
+        answers with PreconditionFailedError.
+        """
+        waiting = iter(documents)
+        while chunk := list(islice(waiting, _CHUNK)):
+            yield from self._environment.save(partial(self._create_chunk, chunk))
+
+    def _create_chunk(self, chunk: Sequence[NewDocument], draft: Draft) -> Sequence[Document | GitmemError]:
+        outcomes: list[Document | GitmemError] = []
+        for new in chunk:
+            try:
+                outcomes.append(self._create(draft, *self._new(new)))
+            except (InvalidRequestError, LimitExceededError, NotFoundError, PreconditionFailedError) as error:
+                outcomes.append(error)
+        return outcomes
+
+    def _new(self, new: NewDocument) -> tuple[Name, Content]:
+        policy = cast(AgentWrites, check_agent_writes(new.agent_writes))
+        utf8_size("text", new.text)
+        return self._name(new.id), Content(check_title(new.title), check_summary(new.summary), policy, new.text)
+
+    def _create(self, draft: Draft, name: Name, content: Content) -> Document:
+        memory = draft.resource(self.resource)
+        check_text(content.text, memory.provider.max_bytes)
+        found = draft.get(name)
+        if found is not None:
+            raise _used(name, found)
+        return self._document(name, memory, draft.put(name, content, "create"))
 
     def replace(
         self, document_id: str, *, text: str, summary: str | None = None, if_match: str, writer: Writer = OWNER

@@ -90,6 +90,17 @@ class Document:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NewDocument:
+    """A document to create, with the seed's defaults."""
+
+    id: str
+    title: str
+    text: str = ""
+    summary: str = ""
+    agent_writes: AgentWrites = "enabled"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
     """At most 50 documents, newest update first; `next_cursor` is None on the last page."""
 

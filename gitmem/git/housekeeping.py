@@ -139,7 +139,7 @@ class Housekeeping:
         index = writer.finish()
         reach("after-pack")
         packed = self._read_back(index)
-        for oid in packed:
+        for oid in sorted(packed):
             with suppress(FileNotFoundError):
                 os.unlink(self._objects.loose_path(oid))
             self._pause()
@@ -208,16 +208,11 @@ class Housekeeping:
         trees = self._repository.trees
         if self._is_loose(new):
             yield path, "tree", new
-        before = dict(trees.get(old))
-        for name, entry in trees.get(new):
-            was = before.get(name)
-            if was == entry:
-                continue
-            if entry.is_folder:
-                below = was.oid if was and was.is_folder else EMPTY_TREE
-                yield from self._changed(below, entry.oid, (*path, name))
-            elif self._is_loose(entry.oid):
-                yield (*path, name), "blob", entry.oid
+        for name, was, now in trees.differing(old, new):
+            if now and now.is_folder:
+                yield from self._changed(was.oid if was else EMPTY_TREE, now.oid, (*path, name))
+            elif now and self._is_loose(now.oid):
+                yield (*path, name), "blob", now.oid
 
     def _read_back(self, index_path: str) -> set[Oid]:
         """The objects that the new pack, all by itself, gives back whole."""

@@ -31,35 +31,38 @@ class Entry(NamedTuple):
         return self.mode == FOLDER
 
 
+_NOTHING: Final = Entry(0, b"")
+
+
 class Tree:
     """One parsed tree. Keys are names in bytes, a folder's with a final slash: Git's sort order."""
 
-    __slots__ = ("_rendered", "oid")
+    __slots__ = ("oid", "rendered")
 
     def __init__(self, oid: Oid, rendered: dict[bytes, bytes]) -> None:
         self.oid = oid
-        self._rendered = rendered
+        self.rendered = rendered
 
     def __len__(self) -> int:
-        return len(self._rendered)
+        return len(self.rendered)
 
     def __iter__(self) -> Iterator[tuple[str, Entry]]:
-        for key, entry in self._rendered.items():
+        for key, entry in self.rendered.items():
             yield key.rstrip(b"/").decode("utf-8", "surrogateescape"), _unrendered(entry)
 
     def file(self, name: str) -> Entry | None:
         """The entry of that name unless it is a folder."""
-        entry = self._rendered.get(_bytes(name))
+        entry = self.rendered.get(_bytes(name))
         return _unrendered(entry) if entry else None
 
     def folder(self, name: str) -> Oid | None:
         """The tree under that name."""
-        entry = self._rendered.get(_bytes(name) + b"/")
+        entry = self.rendered.get(_bytes(name) + b"/")
         return entry[-20:] if entry else None
 
     def replaced(self, changes: Mapping[bytes, bytes | None]) -> tuple[Tree, bytes]:
         """A tree with some rendered entries set or removed, and its bytes."""
-        rendered = dict(self._rendered)
+        rendered = dict(self.rendered)
         unsorted = False
         for key, entry in changes.items():
             if entry is None:
@@ -126,20 +129,27 @@ class Trees:
             else:
                 yield (*at, name), entry
 
+    def differing(self, old: Oid, new: Oid) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+        """The entries of two trees that differ, one level deep: name, before and after."""
+        before, after = self.get(old).rendered, self.get(new).rendered
+        for key in {key for key, _ in before.items() ^ after.items()}:
+            was, now = before.get(key), after.get(key)
+            yield (
+                key.rstrip(b"/").decode("utf-8", "surrogateescape"),
+                _unrendered(was) if was else None,
+                _unrendered(now) if now else None,
+            )
+
     def changes(self, old: Oid, new: Oid, at: Path = ()) -> Iterator[tuple[Path, Entry | None, Entry | None]]:
         """Each file that differs between two trees: its path, and its entry before and after."""
         if old == new:
             return
-        before, after = self.get(old)._rendered, self.get(new)._rendered
-        for key in before.keys() | after.keys():
-            was, now = before.get(key), after.get(key)
-            if was == now:
-                continue
-            path = (*at, key.rstrip(b"/").decode("utf-8", "surrogateescape"))
-            if key.endswith(b"/"):
-                yield from self.changes(was[-20:] if was else EMPTY_TREE, now[-20:] if now else EMPTY_TREE, path)
+        for name, was, now in self.differing(old, new):
+            path = (*at, name)
+            if (was or now or _NOTHING).is_folder:
+                yield from self.changes(was.oid if was else EMPTY_TREE, now.oid if now else EMPTY_TREE, path)
             else:
-                yield path, _unrendered(was) if was else None, _unrendered(now) if now else None
+                yield path, was, now
 
     def edit(self, root: Oid, edits: Mapping[Path, Entry | None], made: list[tuple[Oid, bytes]]) -> Oid:
         """The root after `edits` (None removes); each new tree is appended to `made`.
