@@ -14,8 +14,9 @@ from gitmem.control import Control
 from gitmem.documents import Documents
 from gitmem.environment.draft import Draft
 from gitmem.environment.engine import DEFAULTS, EnvironmentRepository, Settings
-from gitmem.errors import InvalidRequestError, ProjectNotFoundError, StorageError
-from gitmem.limits import check_resource_id
+from gitmem.environment.layout import Name, locate
+from gitmem.errors import InvalidRequestError, NotFoundError, ProjectNotFoundError, StorageError
+from gitmem.limits import check_document_id, check_resource_id
 from gitmem.memory import agreed
 from gitmem.records import Deployment, Memory, Resource
 
@@ -73,6 +74,26 @@ class Environment(EnvironmentRepository):
             Resource(id=memory.id, provider=memory.provider, declared=memory.id in declared, documents=count)
             for memory, count in self.resources()
         ]
+
+    def path(self, resource: str | None = None, document_id: str | None = None) -> str:
+        """Where the working tree, a resource's folder or a document's file lies on the disk.
+
+        Raises NotFoundError for what does not exist, and for a file where there is no working tree.
+        """
+        if resource is None:
+            return self.folder
+        if self.resource(check_resource_id(resource)) is None:
+            raise NotFoundError(f"There is no resource {resource} here. See gitmem resources.")
+        parts = self.parts()
+        if parts.worktree is None:
+            raise NotFoundError(f"{self.folder} is kept without a working tree. Use gitmem show or export.")
+        if document_id is None:
+            return os.path.join(self.folder, resource)
+        name = Name(resource, check_document_id(document_id))
+        tip = parts.repository.tip() if self.find(name) else None
+        if tip is None:
+            raise NotFoundError(f"There is no document {name}. See gitmem list {resource}.")
+        return os.path.join(self.folder, *locate(parts.repository.trees, parts.repository.commit(tip).tree, name)[0])
 
 
 class Project:

@@ -1,0 +1,1 @@
+"""The command line: finds the store, calls the library, prints."""

@@ -1,0 +1,15 @@
+"""The arguments that several commands share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from gitmem.cli import completion
+
+resource: Final = click.argument("resource", metavar="R", shell_complete=completion.resources)
+document: Final = click.argument("document_id", metavar="ID", shell_complete=completion.documents)
+if_match: Final = click.option(
+    "--if-match", metavar="REV", help="Only where the document is still at this revision; the current one unless given."
+)

@@ -1,0 +1,109 @@
+"""What every command is told: which store, project and environment, and how to answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from gitmem import config
+from gitmem.cli.output import ProgressLine
+from gitmem.environment.engine import Settings
+from gitmem.errors import InvalidRequestError, StorageError
+from gitmem.store import ENVIRONMENTS, Environment, Store, open_store
+
+
+@dataclass(kw_only=True, slots=True)
+class Options:
+    """The options that all commands share, and what they lead to."""
+
+    store: str | None = None
+    project: str | None = None
+    environment: str = "development"
+    json: bool = False
+    progress: ProgressLine = field(default_factory=ProgressLine)
+
+    @property
+    def named_store(self) -> str | None:
+        """The store as the caller named it."""
+        return self.store if self.store is not None else os.environ.get("GITMEM_STORE") or None
+
+    @property
+    def named_project(self) -> str | None:
+        """The project as the caller named it."""
+        return self.project if self.project is not None else os.environ.get("GITMEM_PROJECT") or None
+
+    @contextmanager
+    def opened(self) -> Generator[Environment, None, None]:
+        """The environment that the command is about, closed at the end. Raises what opening raises."""
+        with self.opened_store() as store:
+            yield self.environment_of(store)
+
+    def environment_of(self, store: Store) -> Environment:
+        """The environment in an open store. Raises InvalidRequestError, ProjectNotFoundError."""
+        return store.existing_project(self._project_id(store)).environment(self.environment)
+
+    @contextmanager
+    def opened_store(self) -> Generator[Store, None, None]:
+        """The store that the command is about, closed at the end."""
+        try:
+            with open_store(self._folder(), settings=Settings(progress=self.progress)) as store:
+                yield store
+        finally:
+            self.progress.clear()
+
+    def _folder(self) -> str:
+        if self.named_store is not None:
+            return self.named_store
+        try:
+            found = config.find(os.getcwd())
+        except FileNotFoundError:
+            raise StorageError("The current folder has been deleted. Go to another one, or give --store.") from None
+        if found is None:
+            raise StorageError(
+                "This is not in a gitmem store: there is no gitmem.toml here or above. "
+                "Go to the store, give --store, or make one with gitmem init."
+            )
+        return found
+
+    def _project_id(self, store: Store) -> str:
+        found = self.named_project if self.named_project is not None else store.config.project
+        if found is None:
+            raise InvalidRequestError(
+                'Which project? Give --project, set GITMEM_PROJECT, or write project = "NAME" in gitmem.toml.'
+            )
+        return found
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    options = context.find_object(Options)
+    if options is not None and parameter.name and value is not None and value is not False:
+        setattr(options, parameter.name, value)
+
+
+def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that all commands share. They may stand before the command's name too."""
+    for option in (
+        click.option("--json", is_flag=True, expose_value=False, callback=_keep, help="Answer in JSON, errors too."),
+        click.option(
+            "--environment", type=click.Choice(ENVIRONMENTS), expose_value=False, callback=_keep,
+            help="Which environment; development unless given.",
+        ),
+        click.option("--project", metavar="P", expose_value=False, callback=_keep, help="Which project."),
+        click.option("--store", metavar="DIR", expose_value=False, callback=_keep, help="Where the store is."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def command(name: str) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Make a function the command `name`; it gets the Options first and may return an exit status."""
+
+    def decorate(function: Callable[..., int | None]) -> click.Command:
+        return click.command(name)(shared_options(click.pass_obj(function)))
+
+    return decorate
