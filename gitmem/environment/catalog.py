@@ -281,6 +281,10 @@ class Catalog:
         ):
             yield Name(found[0], found[1]), _row(*found[2:])
 
+    def is_unchecked(self) -> bool:
+        """Whether files may lag that `unprojected` does not name: the table was lost, or a save cut short."""
+        return bool(self._query("SELECT 1 FROM meta WHERE key = 'unchecked'"))
+
     def unprojected(self, path: str | None = None) -> dict[str, Unprojected]:
         """The paths that lag, or the one asked for."""
         where, values = ("WHERE path = ?", (path,)) if path else ("", ())
@@ -309,6 +313,13 @@ class Catalog:
     @staticmethod
     def set_tip(connection: sqlite3.Connection, tip: Oid) -> None:
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('tip', ?)", (tip,))
+
+    @staticmethod
+    def set_unchecked(connection: sqlite3.Connection, unchecked: bool) -> None:
+        """Note that only a comparison can tell what lags, or that it has been made."""
+        connection.execute("DELETE FROM meta WHERE key = 'unchecked'")
+        if unchecked:
+            connection.execute("INSERT INTO meta VALUES ('unchecked', 1)")
 
     @staticmethod
     def set_resources(connection: sqlite3.Connection, declared: Iterable[Memory]) -> None:
@@ -356,20 +367,20 @@ class Catalog:
             connection.execute(
                 "UPDATE documents SET blob = ?, title = ?, summary = ?, policy = ?, bytes = ?"
                 " WHERE resource = ? AND id = ? AND revision = ?",
-                (row.blob, *(_columns(meta)), name.resource, name.id, row.revision),
+                (row.blob, *(columns(meta)), name.resource, name.id, row.revision),
             )
 
 
 def _apply(connection: sqlite3.Connection, event: Event, number: int) -> None:
     key = event.name
-    session = _session(event.writer)
+    session = session_of(event.writer)
     if not event.dead:
         changed = connection.execute(
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) ON CONFLICT (resource, id) DO UPDATE SET"
             " revision = excluded.revision, blob = excluded.blob, updated = excluded.updated,"
             " session = excluded.session, merged = max(merged, excluded.merged), title = excluded.title,"
             " summary = excluded.summary, policy = excluded.policy, bytes = excluded.bytes WHERE dead = 0",
-            (*key, event.commit, event.blob, event.updated, session, event.merged, *_columns(event.meta)),
+            (*key, event.commit, event.blob, event.updated, session, event.merged, *columns(event.meta)),
         )
     else:
         changed = connection.execute(
@@ -390,7 +401,8 @@ def _apply(connection: sqlite3.Connection, event: Event, number: int) -> None:
         Catalog.set_rejected(connection, key, event.commit, "its id is reserved by a deletion")
 
 
-def _session(writer: Writer) -> str | None:
+def session_of(writer: Writer) -> str | None:
+    """The session column: NULL for an owner."""
     return (writer.session_id or "") if writer.kind == "agent" else None
 
 
@@ -398,7 +410,8 @@ def _writer(session: str | None) -> Writer:
     return OWNER if session is None else Writer(kind="agent", session_id=session or None)
 
 
-def _columns(meta: Meta | None) -> tuple[Any, ...]:
+def columns(meta: Meta | None) -> tuple[Any, ...]:
+    """The columns of a document's metadata."""
     return (meta.title, meta.summary, meta.policy, meta.bytes) if meta else (None, None, None, None)
 
 

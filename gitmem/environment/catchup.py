@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from gitmem.codec import loads
 from gitmem.environment.catalog import Catalog, Event
-from gitmem.environment.history import Reader, Rejection, operation_of
-from gitmem.environment.layout import RESOURCE_FILE, Name, locate, text_path
+from gitmem.environment.history import Reader, Rejection, touches_no_document
+from gitmem.environment.layout import RESOURCE_FILE, locate, text_path
+from gitmem.environment.rebuild import rebuild
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Commit
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.limits import MAX_BYTES_CEILING, is_resource_id
 from gitmem.memory import define_memory
-from gitmem.records import OWNER, Memory, Provider, Writer
+from gitmem.records import Memory, Provider
 
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being done, how many are done, and how many there are if that is known."""
@@ -52,6 +53,8 @@ class CatchUp:
                 events = self._take(connection, commit)
                 if commit.own:
                     self._note_unprojected(connection, events, before, root)
+                if touches_no_document(commit):
+                    self._catalog.set_unchecked(connection, True)
             self.set_resources(connection, root)
             self._catalog.set_tip(connection, tip)
 
@@ -90,44 +93,17 @@ class CatchUp:
         """Make the index anew from all of history, in little memory."""
         with self._catalog.transaction() as connection:
             self._catalog.clear(connection)
-            connection.execute("CREATE TEMP TABLE IF NOT EXISTS line (resource, id, operation, oid, updated, session)")
-            connection.execute("DELETE FROM line")
-            connection.executemany("INSERT INTO line VALUES (?, ?, ?, ?, ?, ?)", self._line(tip))
-            total = connection.execute("SELECT COUNT(*) FROM line").fetchone()[0]
-            cursor = connection.execute("SELECT * FROM line ORDER BY rowid DESC")
-            pending: list[Event] = []
-            for done, row in enumerate(cursor):
-                if row[0] is not None:
-                    pending.append(_event(*row))
-                    if len(pending) >= 1000:
-                        self._catalog.apply(connection, pending)
-                        pending.clear()
-                else:
-                    self._catalog.apply(connection, pending)
-                    pending.clear()
-                    self._take(connection, self._line_commit(row[3]))
-                if done % _REPORT_EVERY == 0:
-                    self._progress("indexing", done, total)
-            self._catalog.apply(connection, pending)
-            connection.execute("DELETE FROM line")
+            total = rebuild(connection, self._counted(self._reader.everything(tip)))
             self.set_resources(connection, self._repository.commit(tip).tree)
             self._catalog.set_tip(connection, tip)
-            connection.execute("INSERT OR REPLACE INTO meta VALUES ('unchecked', 1)")
-        self._progress("indexing", total, total)
+            self._catalog.set_unchecked(connection, True)
+        self._progress("reading history", total, total)
 
-    def _line(self, tip: Oid) -> Iterator[tuple[Any, ...]]:
-        for done, commit in enumerate(self._reader.back(tip, None)):
-            own = operation_of(commit)
-            if own:
-                session = (commit.writer.session_id or "") if commit.writer.kind == "agent" else None
-                yield own[1].resource, own[1].id, own[0], commit.oid, commit.updated, session
-            else:
-                yield None, None, None, commit.oid, None, None
+    def _counted(self, found: Iterator[Event | Rejection]) -> Iterator[Event | Rejection]:
+        for done, event in enumerate(found):
+            yield event
             if done % _REPORT_EVERY == 0:
                 self._progress("reading history", done, None)
-
-    def _line_commit(self, oid: Oid) -> Commit:
-        return next(self._reader.back(oid, None))
 
     def set_resources(self, connection: sqlite3.Connection, root: Oid) -> None:
         """Take the declarations from the tip's tree."""
@@ -163,8 +139,3 @@ def declaration(name: str, data: bytes) -> Memory | None:
     if not 1 <= max_bytes <= MAX_BYTES_CEILING:
         return None
     return Memory(id=name, description=description, provider=Provider(kind=kind, max_bytes=max_bytes))
-
-
-def _event(resource: str, document_id: str, operation: str, oid: Oid, updated: int, session: str | None) -> Event:
-    writer = OWNER if session is None else Writer(kind="agent", session_id=session or None)
-    return Event(Name(resource, document_id), operation, oid, updated, writer, dead=operation == "delete")

@@ -16,11 +16,12 @@ from gitmem.codec import Content, decode
 from gitmem.environment.catalog import Event, Meta
 from gitmem.environment.layout import Name, locate, named_by
 from gitmem.errors import DamagedError, InvalidDocumentError, LimitExceededError
-from gitmem.git.commits import Commit
+from gitmem.git.commits import Commit, own_write
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.git.trees import EMPTY_TREE, FILE, Entry
 from gitmem.limits import MAX_BYTES_CEILING, check_summary, check_text, check_title, is_document_id, is_resource_id
+from gitmem.records import OWNER, Writer
 
 _SUBJECT: Final = re.compile(r"([a-z]+) ([a-z0-9-]+)/([A-Za-z0-9_-]+)\Z")
 _MODES: Final = (FILE, 0o100755, 0o100664)
@@ -89,22 +90,31 @@ class Reader:
         The caller sees whether `until` was met: it is then the last commit's first parent.
         A shallow clone's boundary counts as a root.
         """
-        oid = tip
+        oid, boundary = tip, self._repository.boundary()
         while oid != until:
             commit = self._repository.commit(oid)
-            if commit.parents and not self._readable(commit.parents[0]):
+            if oid in boundary:
                 commit = replace(commit, parents=(), own=False)
             yield commit
             if not commit.parents:
                 return
             oid = commit.parents[0]
 
-    def _readable(self, parent: Oid) -> bool:
-        if self._repository.objects.exists(parent):
-            return True
-        if parent.hex() and self._repository.is_shallow():
-            return False
-        raise DamagedError(parent.hex(), f"The commit {parent.hex()} is missing. The rest stays readable.")
+    def everything(self, tip: Oid) -> Iterator[Event | Rejection]:
+        """What all commits on the first-parent line did, newest first."""
+        oid: Oid | None = tip
+        boundary = self._repository.boundary()
+        while oid:
+            own = own_write(self._repository.objects.read(oid, "commit")) if oid not in boundary else None
+            if own:
+                writer = Writer(kind="agent", session_id=own.session) if own.session else OWNER
+                name = Name(own.resource, own.id)
+                yield Event(name, own.operation, oid, own.updated, writer, dead=own.operation == "delete")
+                oid = own.parent
+            else:
+                commit = next(self.back(oid, None))
+                yield from list(self.events(commit))[::-1]
+                oid = commit.parents[0] if commit.parents else None
 
     def events(self, commit: Commit) -> Iterator[Event | Rejection]:
         """What a commit on the first-parent line did, its side branches included, oldest first."""

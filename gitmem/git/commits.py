@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from gitmem.clock import to_rfc3339
 from gitmem.git.objects import Oid
@@ -15,6 +15,13 @@ COMMITTER: Final = b"gitmem <gitmem@localhost>"
 
 _TIME = re.compile(rb"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z")
 _STAMP = re.compile(rb"> (-?\d+) [+-]\d{4}$")
+_OWN_WRITE = re.compile(
+    rb"tree [0-9a-f]{40}\n(?:parent ([0-9a-f]{40})\n)?author [^\n]*\ncommitter "
+    + re.escape(COMMITTER)
+    + rb" (\d+) \+0000\n\n([a-z]+) ([a-z0-9-]{1,128})/([A-Za-z0-9_-]{1,128})\n\n"
+    rb"Gitmem-Writer: (owner|agent)\n(?:Gitmem-Session: ([ -~]+)\n)?"
+    rb"Gitmem-Time: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{3})Z\n\Z"
+)
 _ODD = re.compile(r"[\x00-\x1f\x7f<>\ud800-\udfff]+")
 
 
@@ -92,6 +99,38 @@ def parse(oid: Oid, data: bytes) -> Commit:
         subject=message.lstrip(b"\n").partition(b"\n")[0].decode("utf-8", "replace"),
         updated=updated,
         writer=writer,
+    )
+
+
+class OwnWrite(NamedTuple):
+    """What the bytes of a document write of gitmem's own say."""
+
+    parent: Oid | None
+    updated: int
+    operation: str
+    resource: str
+    id: str
+    session: str | None
+
+
+def own_write(data: bytes) -> OwnWrite | None:
+    """Read a document write in the one form in which gitmem commits it; None for any other commit.
+
+    Reading all of history goes through here: it costs a tenth of `parse`.
+    """
+    found = _OWN_WRITE.match(data)
+    if found is None:
+        return None
+    parent, seconds, operation, resource, document_id, kind, session, fraction = found.groups()
+    if (kind == b"agent") != (session is not None):
+        return None
+    return OwnWrite(
+        bytes.fromhex(parent.decode()) if parent else None,
+        int(seconds) * 1000 + int(fraction),
+        operation.decode(),
+        resource.decode(),
+        document_id.decode(),
+        session.decode() if session else None,
     )
 
 

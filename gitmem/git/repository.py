@@ -103,9 +103,13 @@ class Repository:
             for parent in self.commit(oid).parents:
                 push(parent, wanted[oid])
 
-    def is_shallow(self) -> bool:
-        """Whether history was cut off when the repository was cloned."""
-        return os.path.exists(os.path.join(self.git_dir, "shallow"))
+    def boundary(self) -> frozenset[Oid]:
+        """The commits at which a shallow clone's history was cut off; they count as roots."""
+        try:
+            with open(os.path.join(self.git_dir, "shallow"), encoding="ascii") as file:
+                return frozenset(bytes.fromhex(line.strip()) for line in file)
+        except (OSError, ValueError):
+            return frozenset()
 
     # Writing
 

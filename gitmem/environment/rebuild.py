@@ -1,0 +1,68 @@
+"""Filling an empty index from all of history: one pass that streams, then a few statements of SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from gitmem.environment.catalog import Event, columns, session_of
+from gitmem.environment.history import Rejection
+
+_LINE: Final = """
+CREATE TEMP TABLE IF NOT EXISTS line (
+    resource, id, operation, oid, updated, session, blob, dead, merged, message, title, summary, policy, bytes, reason
+)
+"""
+_DEATHS: Final = """
+CREATE TEMP TABLE deaths AS
+SELECT resource, id, MAX(rowid) AS at FROM line WHERE dead GROUP BY resource, id
+"""
+# The line is newest first: a smaller rowid is newer. What comes after the first deletion does not count.
+_COUNTING: Final = """
+FROM line LEFT JOIN deaths USING (resource, id) WHERE reason IS NULL AND (at IS NULL OR line.rowid >= at)
+"""
+_VERSIONS: Final = f"""
+INSERT INTO versions (resource, id, number, revision, blob, updated, session, operation, message)
+SELECT resource, id, ? - line.rowid, oid, blob, updated, session, operation, message {_COUNTING}
+ORDER BY resource, id, line.rowid DESC
+"""
+_DOCUMENTS: Final = f"""
+INSERT INTO documents
+SELECT resource, id, oid, iif(dead, NULL, blob), updated, session, dead, 0, title, summary, policy, bytes
+FROM (SELECT line.*, MIN(line.rowid) {_COUNTING} GROUP BY resource, id)
+"""
+_MERGED: Final = """
+UPDATE documents SET merged = 1 WHERE (resource, id) IN (SELECT resource, id FROM line WHERE merged)
+"""
+_REJECTED: Final = """
+INSERT INTO rejected
+SELECT resource, id, oid, coalesce(reason, 'its id is reserved by a deletion')
+FROM (SELECT line.*, MIN(line.rowid) AS newest FROM line GROUP BY resource, id) LEFT JOIN deaths USING (resource, id)
+WHERE reason IS NOT NULL OR (NOT dead AND newest < at)
+"""
+
+
+def rebuild(connection: sqlite3.Connection, found: Iterable[Event | Rejection]) -> int:
+    """Fill the empty tables from what commits did, newest first; how much that was. Within a transaction."""
+    for statement in (_LINE, "DELETE FROM line", "DROP TABLE IF EXISTS deaths"):
+        connection.execute(statement)
+    connection.executemany(f"INSERT INTO line VALUES ({', '.join('?' * 15)})", _rows(found))
+    total: int = connection.execute("SELECT COUNT(*) FROM line").fetchone()[0]
+    connection.execute(_DEATHS)
+    connection.execute(_VERSIONS, (total + 1,))
+    for statement in (_DOCUMENTS, _MERGED, _REJECTED, "DELETE FROM line", "DROP TABLE deaths"):
+        connection.execute(statement)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('number', ?)", (total + 1,))
+    return total
+
+
+def _rows(found: Iterable[Event | Rejection]) -> Iterator[tuple[Any, ...]]:
+    for event in found:
+        if isinstance(event, Rejection):
+            yield (*event.name, None, event.commit, *(None,) * 10, event.reason)
+        else:
+            yield (
+                *event.name, event.operation, event.commit, event.updated, session_of(event.writer), event.blob,
+                event.dead, event.merged, event.message, *columns(event.meta), None,
+            )  # fmt: skip
