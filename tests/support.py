@@ -72,13 +72,16 @@ def python(code: str, *args: str, cwd: str | os.PathLike[str] | None = None) -> 
     )  # fmt: skip
 
 
-def killed_at(failpoint: str, code: str, *args: str) -> None:
-    """Run Python code in a child that gets SIGKILL when it reaches `failpoint`; it must reach it."""
+def killed_at(failpoint: str, code: str, *args: str, first: str = "") -> None:
+    """Run Python code in a child that gets SIGKILL when it reaches `failpoint`; it must reach it.
+
+    `first` runs before, unharmed.
+    """
     arm = (
         "import os, signal\nfrom gitmem import failpoints\n"
         f"failpoints.arm({failpoint!r}, lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
     )
-    done = python(arm + code, *args)
+    done = python(f"{first}\n{arm}\n{code}", *args)
     assert done.returncode == -9, f"not killed at {failpoint}: {done.returncode} {done.stderr}"
 
 

@@ -18,7 +18,7 @@ from gitmem.environment.catalog import Catalog, CatalogUnusableError, Row, Versi
 from gitmem.environment.catchup import CatchUp, Progress, silent
 from gitmem.environment.draft import Draft, Head, root_of
 from gitmem.environment.history import Reader, meta_of
-from gitmem.environment.layout import Name, locate
+from gitmem.environment.layout import Name, locate, text_path
 from gitmem.environment.projection import Projection
 from gitmem.environment.upkeep import Upkeep
 from gitmem.environment.worktree import ABSENT, WorkTree
@@ -224,7 +224,7 @@ class _Parts:
     def _run_locked(self, batch: list[_Ticket]) -> None:
         for _ in range(_RETRIES):
             self._head = head = self.bring_up()
-            projecting = self.projection.active()
+            projecting = self.projection.ready()
             draft = Draft(
                 self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
                 self._person, self.projection.left_out,
@@ -269,6 +269,7 @@ class _Parts:
                 self.catalog.apply(connection, draft.events)
                 if draft.declared:
                     self._catch_up.set_resources(connection, draft.head.root)
+                self.catalog.clear_unprojected(connection, (text_path(change.path) for change in draft.files))
                 for path, base in lagging.items():
                     self.catalog.set_unprojected(connection, path, base)
                 if draft.head.tip:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from gitmem.environment.catalog import Catalog
+from gitmem.environment.catalog import Catalog, CatalogUnusableError
+from gitmem.environment.comparison import differs
 from gitmem.environment.draft import FileChange
+from gitmem.environment.lagging import Search
 from gitmem.environment.layout import text_path
 from gitmem.environment.worktree import WorkTree
 from gitmem.errors import DamagedError, StorageError
@@ -102,11 +104,26 @@ class Projection:
         else:
             stats[new] = self._worktree.read(new).stat
 
+    def ready(self) -> bool:
+        """Whether the working tree stands for main, and it is known what lags there. Needs the lock."""
+        if not self.active():
+            return False
+        with suppress(OSError, StorageError, CatalogUnusableError):
+            return not self._catalog.is_unchecked() or self.heal() or not self._catalog.is_unchecked()
+        return False
+
     def needs_healing(self) -> bool:
-        """Whether something lags, or a lock of gitmem's own was left on the index."""
-        return self._worktree is not None and (
-            self._stage.is_held() or self._lagging() or (not self._stage.is_usable() and self.active())
-        )
+        """Whether something lags or may lag, or a lock of gitmem's own was left on the index."""
+        if self._worktree is None or not os.access(self._repository.derived, os.W_OK):
+            return False
+        with suppress(CatalogUnusableError):
+            return self._stage.is_held() or self._lagging() or (self.active() and self._lost_track())
+        return True
+
+    def _lost_track(self) -> bool:
+        """Whether only a comparison can tell what lags. While a person merges, it could not."""
+        unchecked = self._catalog.is_unchecked() and not self._repository.operation_in_progress()
+        return unchecked or not self._stage.is_usable()
 
     def _lagging(self) -> bool:
         return any(not lag.staged for lag in self._catalog.unprojected().values())
@@ -142,8 +159,8 @@ class Projection:
             if self._stage.is_held():
                 self._stage.release()
             return True
-        lagging = {path: lag for path, lag in self._catalog.unprojected().items() if not lag.staged}
-        if not lagging and self._stage.is_usable():
+        if not self._lagging() and not self._lost_track():
+            self._settle_edits()
             if self._stage.is_held():
                 self._stage.release()
             return True
@@ -151,23 +168,56 @@ class Projection:
         tip = self._repository.tip()
         if tip is None:
             return True
-        root = self._repository.commit(tip).tree
+        if self._catalog.is_unchecked() and not self._repository.operation_in_progress():
+            self._search(self._worktree, tip)
+        self._bring_up_all(self._repository.commit(tip).tree, held)
+        self._settle_edits()
+        if held:
+            self._stage.release()
+        return held
+
+    def _search(self, worktree: WorkTree, tip: Oid) -> None:
+        """Find what lags, and note it; files at a former place are moved on."""
+        found = Search(self._repository, self._catalog, worktree, self._stage, tip).run()
+        for old, new in found.moves.items():
+            worktree.move(old, new)
+        with self._catalog.transaction() as connection:
+            for path, base in found.bases.items():
+                self._catalog.set_unprojected(connection, text_path(path), base)
+            self._catalog.set_unchecked(connection, False)
+
+    def _bring_up_all(self, root: Oid, held: bool) -> None:
         stats: dict[Path, os.stat_result | None] = {}
         settled: list[str] = []
         edited: list[str] = []
-        for text, lag in lagging.items():
-            path = tuple(text.split("/"))
-            done, stats[path] = self._bring_up(path, lag.base, root)
-            (settled if done else edited).append(text)
+        for text, lag in self._catalog.unprojected().items():
+            if not lag.staged:
+                path = tuple(text.split("/"))
+                done, stats[path] = self._bring_up(path, lag.base, root)
+                (settled if done else edited).append(text)
         self._update(stats, root)
         if not held:
-            return False
+            return
         with self._catalog.transaction() as connection:
             self._catalog.clear_unprojected(connection, settled)
             for text in edited:
                 self._catalog.set_staged(connection, text)
-        self._stage.release()
-        return True
+
+    def _settle_edits(self) -> None:
+        """Forget the edits on top of an older version that their person has given up or committed."""
+        edited = [tuple(text.split("/")) for text, lag in self._catalog.unprojected().items() if lag.staged]
+        tip = self._repository.tip() if edited else None
+        if tip is None or self._worktree is None:
+            return
+        root = self._repository.commit(tip).tree
+        settled = [
+            text_path(path)
+            for path in edited
+            if not differs(self._repository.trees.find(root, path), self._worktree.read(path))
+        ]
+        if settled:
+            with self._catalog.transaction() as connection:
+                self._catalog.clear_unprojected(connection, settled)
 
     def _bring_up(self, path: Path, base: Oid | None, root: Oid) -> tuple[bool, os.stat_result | None]:
         """Whether the file is at the tip now, and its stat if so."""

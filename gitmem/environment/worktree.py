@@ -129,6 +129,18 @@ class WorkTree:
             except (FileNotFoundError, NotADirectoryError):
                 continue
 
+    def scan(self, path: Path) -> Iterator[tuple[str, File | None]]:
+        """What lies in a folder, in no set order: each file with what it holds, None for a folder.
+
+        Nothing where there is no such folder, or a link stands for it.
+        """
+        try:
+            with self._parent((*path, ""), create=False) as folder, os.scandir(folder) as entries:
+                for entry in entries:
+                    yield entry.name, None if entry.is_dir(follow_symlinks=False) else _read(entry.name, folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
     def resources(self) -> Iterator[str]:
         """The names of the top-level folders, links left out."""
         with suppress(FileNotFoundError), os.scandir(self._folder) as entries:

@@ -1,0 +1,129 @@
+"""Finding what lags without being told: files and `.git/index` entries that hold an older version.
+
+The index of an environment notes what lags. Once it has been deleted, or a process was killed in
+mid-save, only a comparison can tell an older version, which gitmem owes an update, from a person's
+edit, which it must not touch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from gitmem.environment.catalog import Catalog
+from gitmem.environment.comparison import ATTRIBUTES_FILE, compared
+from gitmem.environment.history import Reader
+from gitmem.environment.layout import Name, locate, named_by, resource_named_by, text_path
+from gitmem.environment.worktree import File, WorkTree
+from gitmem.errors import DamagedError, StorageError
+from gitmem.git.objects import Oid
+from gitmem.git.repository import Repository
+from gitmem.git.stage import Stage
+from gitmem.git.trees import Entry, Path
+
+_PAGE = 50
+
+
+@dataclass(slots=True)
+class Found:
+    """What lags: each path with the blob that lies there, and the files that lie at a former place."""
+
+    bases: dict[Path, Oid | None] = field(default_factory=dict)
+    moves: dict[Path, Path] = field(default_factory=dict)
+
+
+class Search:
+    """A comparison of working tree and `.git/index` with one tip. Changes nothing."""
+
+    def __init__(self, repository: Repository, catalog: Catalog, worktree: WorkTree, stage: Stage, tip: Oid) -> None:
+        self._repository = repository
+        self._catalog = catalog
+        self._worktree = worktree
+        self._stage = stage
+        self._tip = tip
+        self._root = repository.commit(tip).tree
+        self._reader = Reader(repository)
+
+    def run(self) -> Found:
+        """Everything that lags. Reads every file and tree, but blobs and history only where they differ."""
+        found = Found()
+        staged = self._staged()
+        absent: list[tuple[Path, Entry]] = []
+        strays: dict[Name, tuple[Path, File]] = {}
+        for path, entry, file in compared(self._repository.trees, self._root, self._worktree):
+            name = named_by(path)
+            if entry is None:
+                if name:
+                    strays[name] = path, file
+            elif file.absent:
+                absent.append((path, entry))
+            else:
+                self._look(path, entry, file, self._blob(path, entry.oid, staged), found)
+        for path, entry in absent:
+            stray = strays.get(named_by(path) or Name("", ""))
+            blob = self._blob(path, None, staged)
+            if stray:
+                found.moves[stray[0]] = path
+                blob = blob or self._blob(stray[0], None, staged)
+                found.bases[stray[0]] = None
+            self._look(path, entry, stray[1] if stray else File(), blob, found)
+            if stray:
+                found.bases.setdefault(path, entry.oid)
+        for text, oid in (staged or {}).items():
+            self._look_at_former_place(text, oid, found)
+        return found
+
+    def _staged(self) -> dict[bytes, Oid] | None:
+        """The entries of `.git/index`; None where it is unusable, and will be made anew as a whole."""
+        try:
+            return dict(self._stage.entries())
+        except StorageError:
+            return None
+
+    def _blob(self, path: Path, assumed: Oid | None, staged: dict[bytes, Oid] | None) -> Oid | None:
+        return assumed if staged is None else staged.pop(os.fsencode(text_path(path)), None)
+
+    def _look(self, path: Path, entry: Entry, file: File, blob: Oid | None, found: Found) -> None:
+        """Note a path whose file, or whose `blob` in `.git/index`, is an older version."""
+        if file.oid == entry.oid == blob:
+            return
+        if file.oid and file.oid != entry.oid and self._is_older(path, file.oid):
+            found.bases[path] = file.oid
+        elif blob is None or (blob != entry.oid and self._is_older(path, blob)):
+            # Absent from both, it was never projected, or a person removed it: putting it back loses nothing.
+            found.bases[path] = entry.oid if file.oid == entry.oid else blob
+
+    def _look_at_former_place(self, text: bytes, blob: Oid, found: Found) -> None:
+        path = tuple(os.fsdecode(text).split("/"))
+        name = named_by(path)
+        with suppress(DamagedError):
+            if name and locate(self._repository.trees, self._root, name)[1] and self._is_version(name, blob):
+                found.bases[path] = None
+
+    def _is_older(self, path: Path, blob: Oid) -> bool:
+        name = named_by(path)
+        with suppress(DamagedError):
+            if not self._repository.objects.exists(blob):
+                return False
+            return self._is_version(name, blob) if name else blob in self._declared(path)
+        return False
+
+    def _is_version(self, name: Name, blob: Oid) -> bool:
+        before: int | None = None
+        while rows := self._catalog.versions(name, before, _PAGE):
+            for row in rows:
+                if (row.blob or self._reader.blob_at(row.revision, name)) == blob:
+                    return True
+            before = rows[-1].number
+        return False
+
+    def _declared(self, path: Path) -> Iterator[Oid]:
+        """The blobs that gitmem has put at the path of a declaration, or of `.gitattributes`."""
+        subject = "init" if path == (ATTRIBUTES_FILE,) else f"declare {resource_named_by(path)}"
+        for commit in self._reader.back(self._tip, None):
+            if commit.own and commit.subject == subject:
+                entry = self._repository.trees.find(commit.tree, path)
+                if entry:
+                    yield entry.oid
