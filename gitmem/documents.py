@@ -249,6 +249,8 @@ class Documents:
         expected = _condition(if_match)
         self._memory()
         self._live(name)
+        if revision is None:
+            raise InvalidRequestError("Say which revision to restore. See gitmem log.")
         old = self._version_content(name, self._version(name, revision))
         if old is None:
             raise NotFoundError(f"{name} was deleted at {revision}. Choose an earlier revision.")
@@ -310,7 +312,7 @@ class Documents:
         return found, found.content
 
     def _version(self, name: Name, revision: str | None) -> VersionRow:
-        if revision is not None and not _HEX.match(revision):
+        if revision is not None and not (isinstance(revision, str) and _HEX.match(revision)):
             raise InvalidRequestError(f"{ascii(revision)[:60]} is not a revision: use 7 to 40 lowercase hex digits.")
         before: int | None = None
         while rows := self._environment.versions(name, before, PAGE_DOCUMENTS):

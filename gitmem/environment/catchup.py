@@ -116,8 +116,8 @@ def declarations(repository: Repository, root: Oid) -> list[Memory]:
     for name, entry in repository.trees.get(root):
         if not entry.is_folder or not is_resource_id(name):
             continue
-        file = repository.trees.get(entry.oid).file(RESOURCE_FILE)
         try:
+            file = repository.trees.get(entry.oid).file(RESOURCE_FILE)
             memory = declaration(name, repository.objects.read(file.oid, "blob")) if file else None
         except DamagedError:
             memory = define_memory(id=name, description="(damaged)")  # its documents stay readable

@@ -232,14 +232,26 @@ class Draft:
         return stored
 
     def _write(self, path: Path, data: bytes, subject: str, writer: Writer) -> tuple[Path, Oid, Oid]:
-        old = self._repository.trees.find(self.head.root, path)
-        if old and old.is_folder:
-            raise StorageError(f"A folder stands at {text_path(path)}. Move it away, then try again.")
+        old = self._find(path)
         blob = object_id("blob", data)
         self.staged.append((blob, "blob", data))
         commit = self._commit({path: Entry(FILE, blob)}, subject, writer)
         self._change_file(path, data, old.oid if old else None)
         return path, blob, commit
+
+    def _find(self, path: Path) -> Entry | None:
+        """What the tree holds for a file. Raises StorageError where something else is in the way."""
+        trees = self._repository.trees
+        for depth in range(1, len(path)):
+            above = trees.find(self.head.root, path[:depth])
+            if above is None:
+                return None
+            if not above.is_folder:
+                raise StorageError(f"A file stands at {text_path(path[:depth])}. Move it away, then try again.")
+        found = trees.find(self.head.root, path)
+        if found and found.is_folder:
+            raise StorageError(f"A folder stands at {text_path(path)}. Move it away, then try again.")
+        return found
 
     def _commit(self, edits: dict[Path, Entry | None], subject: str, writer: Writer) -> Oid:
         made: list[tuple[Oid, bytes]] = []

@@ -235,11 +235,10 @@ class _Parts:
                 _attempt(draft, ticket)
             if not draft.staged and not draft.files:
                 break
-            held = projecting and self.projection.hold()
             try:
-                if draft.staged:
-                    assert draft.head.tip is not None
-                    self.repository.publish(head.tip, draft.head.tip, draft.staged)
+                if draft.head.tip != head.tip and draft.head.tip is not None:
+                    before_swap = self.projection.hold if projecting else _nothing
+                    self.repository.publish(head.tip, draft.head.tip, draft.staged, before_swap)
             except TipMovedError:
                 self.repository.trees.forget()
                 continue
@@ -248,21 +247,21 @@ class _Parts:
                 self.projection.let_go()
                 raise
             self._head = draft.head
-            self._follow(draft, held)
+            self._follow(draft)
             break
         else:
             raise StorageError("main kept moving while saving. Stop whatever rewrites it, then try again.")
         for ticket in batch:
             ticket.done = True
 
-    def _follow(self, draft: Draft, held: bool) -> None:
+    def _follow(self, draft: Draft) -> None:
         """Bring working tree, `.git/index` and index up to a landed save.
 
         None of this can fail the save: what does not succeed here is found lagging and healed later.
         """
         try:
             reach("before-projection")
-            lagging = self.projection.put(draft.files, draft.head.root, held)
+            lagging = self.projection.put(draft.files, draft.head.root)
             reach("after-projection")
             reach("before-index")
             with self.catalog.transaction() as connection:
@@ -384,6 +383,10 @@ class _Parts:
             for at, event in enumerate(events)
         ]  # fmt: skip
         return [row for row in rows if before is None or row.number < before][:limit]
+
+
+def _nothing() -> None:
+    """What to do before a swap that no working tree follows."""
 
 
 def _taken(waiting: deque[_Ticket]) -> list[_Ticket]:

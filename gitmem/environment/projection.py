@@ -42,7 +42,7 @@ class Projection:
         return self._stage.size()
 
     def hold(self) -> bool:
-        """Keep plain git from committing from an index that is about to lag."""
+        """Keep plain git from committing from an index that is about to lag; False where it is at work."""
         try:
             return self._stage.hold()
         except OSError:
@@ -61,7 +61,7 @@ class Projection:
         if self._worktree and self._stage.is_held() and not self._lagging():
             self._stage.release()
 
-    def put(self, files: Sequence[FileChange], root: Oid, held: bool) -> dict[str, Oid | None]:
+    def put(self, files: Sequence[FileChange], root: Oid) -> dict[str, Oid | None]:
         """Write the files of a landed save; the paths that lag, with what gitmem last put there."""
         if not files or self._worktree is None:
             return {}
@@ -74,6 +74,7 @@ class Projection:
             stats[change.path] = stat = self._put(change)
             if stat is None:
                 lagging[text_path(change.path)] = change.base
+        held = self.hold()
         if self._stage.size() <= _WRITTEN_AT_ONCE and not self._lagging():
             with suppress(OSError, StorageError):
                 self._update(stats, root)

@@ -48,11 +48,11 @@ class WorkTree:
         try:
             with self._parent(path, create=False) as parent:
                 return _read(path[-1], parent)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return ABSENT
         except OSError as error:
-            if error.errno == errno.ELOOP:
-                return File(odd="a symbolic link stands in its path")
+            if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+                return File(odd="a link or a file stands in its path")
             return File(odd=f"it cannot be read ({error.strerror})")
 
     def put(self, path: Path, data: bytes, expected: set[Oid | None]) -> os.stat_result | None:

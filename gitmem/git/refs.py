@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from contextlib import suppress
 from typing import Final
 
 from gitmem.errors import DamagedError, StorageError
@@ -68,7 +69,8 @@ class MainRef:
         try:
             self._take_lock(temporary)
         except BaseException:
-            os.unlink(temporary)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
             raise
 
     def _take_lock(self, temporary: str) -> None:
@@ -78,6 +80,8 @@ class MainRef:
                 rename_new(temporary, self.lock_path)
                 return
             except FileNotFoundError:
+                if not os.path.exists(temporary):
+                    raise
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
             except FileExistsError:
                 if older_than_boot(self.lock_path):

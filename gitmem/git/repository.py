@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -127,9 +127,16 @@ class Repository:
         with self._lock.hold(seconds):
             yield
 
-    def publish(self, old: Oid | None, new: Oid, staged: Sequence[StagedObject]) -> None:
+    def publish(
+        self,
+        old: Oid | None,
+        new: Oid,
+        staged: Sequence[StagedObject],
+        before_swap: Callable[[], object] = lambda: None,
+    ) -> None:
         """Write objects, make them durable, and move main from `old` to `new`. Needs the lock.
 
+        `before_swap` runs when everything is durable and only the swap is left to do.
         Raises TipMovedError, having written nothing, where main is not at `old`; BusyError while
         main is being rebased; StorageError where the disk refuses, with main where it was.
         """
@@ -153,6 +160,7 @@ class Repository:
             if self.durable:
                 recorded = self._record(old, new, staged)
             reach("after-barrier")
+            before_swap()
             reach("before-swap")
             self.main.swap()
         except BaseException:
