@@ -6,6 +6,7 @@ env = store.project("workshop-bot").environment("development")
 
 from gitmem.documents import Documents
 from gitmem.environment.engine import Settings
+from gitmem.environment.status import FileStatus, Status
 from gitmem.errors import (
     BusyError,
     ConflictError,
@@ -51,6 +52,7 @@ __all__ = [
     "Documents",
     "Environment",
     "ErrorCode",
+    "FileStatus",
     "ForbiddenError",
     "GitmemError",
     "History",
@@ -70,6 +72,7 @@ __all__ = [
     "Resource",
     "Revision",
     "Settings",
+    "Status",
     "StorageError",
     "Store",
     "UnauthorizedError",

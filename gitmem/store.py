@@ -15,6 +15,7 @@ from gitmem.documents import Documents
 from gitmem.environment.draft import Draft
 from gitmem.environment.engine import DEFAULTS, EnvironmentRepository, Settings
 from gitmem.environment.layout import Name, locate
+from gitmem.environment.status import Status, status
 from gitmem.errors import InvalidRequestError, NotFoundError, ProjectNotFoundError, StorageError
 from gitmem.limits import check_document_id, check_resource_id
 from gitmem.memory import agreed
@@ -74,6 +75,10 @@ class Environment(EnvironmentRepository):
             Resource(id=memory.id, provider=memory.provider, declared=memory.id in declared, documents=count)
             for memory, count in self.resources()
         ]
+
+    def status(self) -> Status:
+        """Where HEAD stands, and every file that is not what the tip says. Raises DamagedError."""
+        return status(self)
 
     def path(self, resource: str | None = None, document_id: str | None = None) -> str:
         """Where the working tree, a resource's folder or a document's file lies on the disk.

@@ -102,7 +102,7 @@ def _removal(standing: Standing) -> Adopt | PutBack | Leave:
 def lost(worktree: WorkTree, catalog: Catalog, resource: str) -> str | None:
     """Why absent files of a resource count as lost: too much of it is gone at once."""
     if not worktree.has_resource(resource):
-        return f"the folder of {resource} has vanished"
+        return f"the folder of {resource}, or its declaration, has vanished"
     documents = catalog.count(resource)
     gone = documents - sum(1 for _ in worktree.files(resource))
     if gone > 10 and gone > documents // 2:

@@ -8,8 +8,11 @@ the first such parent's history is followed; where it is nobody's, the merge is 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from itertools import count
 from typing import Final
 
 from gitmem.codec import Content, decode
@@ -24,7 +27,7 @@ from gitmem.limits import MAX_BYTES_CEILING, check_summary, check_text, check_ti
 from gitmem.records import OWNER, Writer
 
 _SUBJECT: Final = re.compile(r"([a-z]+) ([a-z0-9-]+)/([A-Za-z0-9_-]+)\Z")
-_MODES: Final = (FILE, 0o100755, 0o100664)
+FILE_MODES: Final = (FILE, 0o100755, 0o100664)
 
 
 def operation_of(commit: Commit) -> tuple[str, Name] | None:
@@ -73,6 +76,14 @@ class Rejection(Exception):
         self.name = name
         self.commit = commit
         self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A commit that changed a document, and what it did; None where it left something invalid there."""
+
+    commit: Commit
+    event: Event | None
 
 
 class Reader:
@@ -174,7 +185,7 @@ class Reader:
 
     def meta(self, name: Name, entry: Entry) -> Meta | None:
         """A committed file's metadata; None for a tombstone. Raises InvalidDocumentError, DamagedError."""
-        if entry.mode not in _MODES:
+        if entry.mode not in FILE_MODES:
             raise InvalidDocumentError("it is not an ordinary file")
         content = checked(self._repository.objects.read(entry.oid, "blob"), name.id, MAX_BYTES_CEILING)
         return meta_of(content) if content else None
@@ -210,7 +221,45 @@ class Reader:
             return
 
     def versions(self, start: Oid, name: Name) -> Iterator[Event]:
-        """The versions of one document as seen from `start`, newest first, by the rule for merges."""
+        """The versions of one document as seen from `start`, by the rule for merges, each once.
+
+        None comes before one that was made on top of it; among branches the newer comes first.
+        """
+        first = self._newest(start, name)
+        if first is None:
+            return
+        if first.event:
+            yield first.event
+        above, below = self._graph(first, name)
+        ready: list[tuple[int, int, _Found]] = []
+        last = first
+        for number in count():
+            for found in below[last.commit.oid]:
+                above[found.commit.oid] -= 1
+                if not above[found.commit.oid]:
+                    heappush(ready, (-found.commit.updated, number, found))
+            if not ready:
+                return
+            last = heappop(ready)[2]
+            if last.event:
+                yield last.event
+
+    def _graph(self, first: _Found, name: Name) -> tuple[Counter[Oid], dict[Oid, list[_Found]]]:
+        """How many versions stand on each version, and what each stands on."""
+        above: Counter[Oid] = Counter()
+        below: dict[Oid, list[_Found]] = {}
+        pending = [first]
+        while pending:
+            commit = pending.pop().commit
+            if commit.oid in below:
+                continue
+            below[commit.oid] = [f for f in (self._newest(parent, name) for parent in commit.parents) if f]
+            above.update(found.commit.oid for found in below[commit.oid])
+            pending += below[commit.oid]
+        return above, below
+
+    def _newest(self, start: Oid, name: Name) -> _Found | None:
+        """The newest commit, from `start` back, that changed a document."""
         pending = [start]
         while pending:
             commit = self._repository.commit(pending.pop())
@@ -225,14 +274,14 @@ class Reader:
                 pending.append(same[0])
                 continue
             if now is None and not entries:
-                continue
+                return None
             was = next((entry for entry in entries if entry), None)
             try:
                 event = self._event(commit, name, was, now)
-                yield replace(event, operation=own[0], message=None) if own else event
             except Rejection:
-                pass
-            pending += reversed(commit.parents)
+                return _Found(commit, None)
+            return _Found(commit, replace(event, operation=own[0], message=None) if own else event)
+        return None
 
     def blob_at(self, commit: Oid, name: Name) -> Oid:
         """The blob of a document's file in a commit's tree. Raises DamagedError where there is none."""

@@ -313,6 +313,11 @@ class Repository:
         """Whether the working tree and `.git/index` stand for main."""
         return self._state("HEAD").strip() == f"ref: {MAIN}"
 
+    def branch(self) -> str | None:
+        """The branch that HEAD names; None where it is detached."""
+        head = self._state("HEAD").strip()
+        return head.removeprefix("ref: ").removeprefix("refs/heads/") if head.startswith("ref: ") else None
+
     def rebasing_main(self) -> bool:
         """Whether a rebase of main is under way, here or in a linked worktree: its abort would reset main."""
         with_head = [

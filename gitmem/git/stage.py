@@ -94,6 +94,14 @@ class Stage:
         at = index.position(path)
         return at < len(index) and index.name(at) == path and index.left_out(at)
 
+    def all_left_out(self) -> frozenset[bytes]:
+        """The paths that a sparse checkout leaves out of the working tree."""
+        try:
+            index = self._index()
+        except StorageError:
+            return frozenset()
+        return frozenset(index.name(at) for at in range(len(index)) if index.left_out(at))
+
     def is_held(self) -> bool:
         """Whether gitmem, this process or another, alive or dead, holds the lock."""
         try:
