@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import gitmem
 from gitmem import Documents
+from tests.support import git
 from tests.workshop import Calls, ManualClock, limited, tip
 
 
@@ -122,3 +125,26 @@ def test_history_pages_hold_50_versions(notes: Documents) -> None:
     assert sizes == [50, 50, 20]
     assert revisions == [document.revision for document in reversed(made)]
     assert notes.read("workshop", at=made[0].revision) == made[0]
+
+
+def test_history_through_a_merge_shows_each_version_once_and_none_before_its_ancestors(
+    timed: gitmem.Environment, clock: ManualClock
+) -> None:
+    notes, folder = timed.documents("notes"), Path(timed.folder)
+    clock.move(3_600_000)  # the first version claims a later time than those made on top of it
+    base = notes.create("workshop", title="Base")
+    clock.move(-3_600_000)
+    dates = {"GIT_COMMITTER_DATE": f"{clock.now // 1000} +0000"}
+    git(folder, "checkout", "-q", "-b", "side")
+    (folder / "notes/workshop.json").write_text('{"title": "Side"}')
+    git(folder, "commit", "-qam", "side", env=dates)
+    git(folder, "checkout", "-q", "main")
+    (folder / "notes/workshop.json").write_text('{"title": "Main"}')
+    git(folder, "commit", "-qam", "main", env=dates)
+    git(folder, "merge", "-q", "-s", "ours", "--no-commit", "side", env=dates)
+    (folder / "notes/workshop.json").write_text('{"title": "Both"}')
+    git(folder, "commit", "-qam", "merge", env=dates)
+    versions = notes.history("workshop").versions
+    assert [version.title for version in versions] == ["Both", "Main", "Side", "Base"]
+    assert versions[-1].revision == base.revision
+    assert notes.read("workshop", at=versions[2].revision).title == "Side"

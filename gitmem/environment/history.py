@@ -232,12 +232,13 @@ class Reader:
             yield first.event
         above, below = self._graph(first, name)
         ready: list[tuple[int, int, _Found]] = []
+        serial = count()
         last = first
-        for number in count():
+        while True:
             for found in below[last.commit.oid]:
                 above[found.commit.oid] -= 1
                 if not above[found.commit.oid]:
-                    heappush(ready, (-found.commit.updated, number, found))
+                    heappush(ready, (-found.commit.updated, next(serial), found))
             if not ready:
                 return
             last = heappop(ready)[2]
