@@ -68,7 +68,7 @@ class Upkeep:
         pause = _DELAY_SECONDS
         while True:
             with self._condition:
-                if not self._due:
+                if not self._due and not self._closing:
                     self._condition.wait(_IDLE_SECONDS)
                 if self._closing or not self._due:
                     self._thread = None
