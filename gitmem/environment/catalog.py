@@ -18,9 +18,12 @@ from gitmem.environment.layout import Name
 from gitmem.git.objects import Oid
 from gitmem.records import OWNER, Memory, Provider, Writer
 
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
 _SCHEMA: Final = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE state (
+    one INTEGER PRIMARY KEY CHECK (one = 1), tip BLOB, number INTEGER NOT NULL, unchecked INTEGER NOT NULL
+);
+INSERT INTO state VALUES (1, NULL, 1, 0);
 CREATE TABLE resources (
     name TEXT PRIMARY KEY, description TEXT NOT NULL, kind TEXT NOT NULL, max_bytes INTEGER NOT NULL
 ) WITHOUT ROWID;
@@ -42,7 +45,7 @@ CREATE TABLE rejected (
     PRIMARY KEY (resource, id)
 ) WITHOUT ROWID;
 """
-_TABLES: Final = ("meta", "resources", "documents", "versions", "unprojected", "rejected")
+_TABLES: Final = ("resources", "documents", "versions", "unprojected", "rejected")
 _ROW: Final = "revision, blob, updated, session, dead, merged, title, summary, policy, bytes"
 _VERSION: Final = "number, revision, blob, updated, session, operation, message"
 
@@ -97,6 +100,23 @@ class Event:
     dead: bool = False
     merged: bool = False
     message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where the index stands: its tip, and the number that the next version gets.
+
+    `unchecked`: files may lag that `unprojected` does not name (the table was lost, or a save cut
+    short). `lagging`: paths lag. `noted`: paths are noted, lagging or edited. `rejected`: committed
+    files do not count.
+    """
+
+    tip: Oid | None
+    number: int
+    unchecked: bool
+    lagging: bool
+    noted: bool
+    rejected: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,20 +232,25 @@ class Catalog:
 
     # Reading
 
+    def state(self) -> State:
+        """Where the index stands, in one look."""
+        found = self._query(
+            "SELECT tip, number, unchecked, EXISTS (SELECT 1 FROM unprojected WHERE staged = 0),"
+            " EXISTS (SELECT 1 FROM unprojected), EXISTS (SELECT 1 FROM rejected) FROM state"
+        )
+        tip, number, *flags = found[0]
+        return State(tip, number, *map(bool, flags))
+
     def tip(self) -> Oid | None:
         """The commit that the index stands at; None for an empty index."""
-        found = self._query("SELECT value FROM meta WHERE key = 'tip'")
-        return found[0][0] if found else None
+        tip: Oid | None = self._query("SELECT tip FROM state")[0][0]
+        return tip
 
     def find(self, name: Name) -> tuple[Oid | None, Row | None]:
         """The tip and a document's row, both of one moment."""
-        found = self._query(
-            f"SELECT value, {_ROW} FROM meta LEFT JOIN documents ON resource = ? AND id = ? WHERE key = 'tip'",
-            name.resource, name.id,
-        )  # fmt: skip
-        if not found:
-            return None, None
-        tip, revision, *rest = found[0]
+        tip, revision, *rest = self._query(
+            f"SELECT tip, {_ROW} FROM state LEFT JOIN documents ON resource = ? AND id = ?", name.resource, name.id
+        )[0]
         return tip, _row(revision, *rest) if revision is not None else None
 
     def recent(
@@ -234,7 +259,7 @@ class Catalog:
         """Live documents in descending update time, then ascending id, behind `after`; and the tip."""
         updated, document_id = after or (1 << 62, "")
         found = self._query(
-            f"SELECT (SELECT value FROM meta WHERE key = 'tip'), id, {_ROW} FROM documents"
+            f"SELECT (SELECT tip FROM state), id, {_ROW} FROM documents"
             " WHERE resource = ? AND dead = 0 AND updated <= ? AND (updated < ? OR id > ?)"
             " ORDER BY updated DESC, id LIMIT ?",
             resource, updated, updated, document_id, limit,
@@ -283,7 +308,7 @@ class Catalog:
 
     def is_unchecked(self) -> bool:
         """Whether files may lag that `unprojected` does not name: the table was lost, or a save cut short."""
-        return bool(self._query("SELECT 1 FROM meta WHERE key = 'unchecked'"))
+        return self.state().unchecked
 
     def unprojected(self, path: str | None = None) -> dict[str, Unprojected]:
         """The paths that lag, or the one asked for."""
@@ -309,17 +334,17 @@ class Catalog:
         """Forget everything, before a rebuild."""
         for table in _TABLES:
             connection.execute(f"DELETE FROM {table}")
+        connection.execute("UPDATE state SET tip = NULL, number = 1, unchecked = 0")
 
     @staticmethod
-    def set_tip(connection: sqlite3.Connection, tip: Oid) -> None:
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('tip', ?)", (tip,))
+    def set_tip(connection: sqlite3.Connection, tip: Oid, number: int) -> None:
+        """Let the index stand at `tip`; the next version gets `number`."""
+        connection.execute("UPDATE state SET tip = ?, number = ?", (tip, number))
 
     @staticmethod
     def set_unchecked(connection: sqlite3.Connection, unchecked: bool) -> None:
         """Note that only a comparison can tell what lags, or that it has been made."""
-        connection.execute("DELETE FROM meta WHERE key = 'unchecked'")
-        if unchecked:
-            connection.execute("INSERT INTO meta VALUES ('unchecked', 1)")
+        connection.execute("UPDATE state SET unchecked = ?", (unchecked,))
 
     @staticmethod
     def set_resources(connection: sqlite3.Connection, declared: Iterable[Memory]) -> None:
@@ -330,18 +355,15 @@ class Catalog:
         )
 
     @staticmethod
-    def next_number(connection: sqlite3.Connection) -> int:
-        found = connection.execute("SELECT value FROM meta WHERE key = 'number'").fetchone()
-        return found[0] if found else 1
+    def apply(connection: sqlite3.Connection, events: Iterable[Event], number: int, *, rejected: bool = True) -> int:
+        """Take up what commits did, oldest first, counting from `number`; the next number.
 
-    @staticmethod
-    def apply(connection: sqlite3.Connection, events: Iterable[Event]) -> None:
-        """Take up what commits did, oldest first. An id once deleted stays dead (invariant 5)."""
-        number = Catalog.next_number(connection)
+        An id once deleted stays dead (invariant 5). `rejected` says that some files were rejected before.
+        """
         for event in events:
-            _apply(connection, event, number)
+            _apply(connection, event, number, rejected)
             number += 1
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('number', ?)", (number,))
+        return number
 
     @staticmethod
     def set_unprojected(connection: sqlite3.Connection, path: str, base: Oid | None) -> None:
@@ -371,7 +393,7 @@ class Catalog:
             )
 
 
-def _apply(connection: sqlite3.Connection, event: Event, number: int) -> None:
+def _apply(connection: sqlite3.Connection, event: Event, number: int, rejected: bool) -> None:
     key = event.name
     session = session_of(event.writer)
     if not event.dead:
@@ -396,7 +418,8 @@ def _apply(connection: sqlite3.Connection, event: Event, number: int) -> None:
             "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*key, number, event.commit, event.blob, event.updated, session, event.operation, event.message),
         )
-        connection.execute("DELETE FROM rejected WHERE resource = ? AND id = ?", key)
+        if rejected:
+            connection.execute("DELETE FROM rejected WHERE resource = ? AND id = ?", key)
     elif not event.dead:
         Catalog.set_rejected(connection, key, event.commit, "its id is reserved by a deletion")
 

@@ -41,7 +41,8 @@ class CatchUp:
 
     def run(self, tip: Oid) -> None:
         """Bring the index to `tip`. Raises DamagedError, CatalogUnusableError."""
-        known = self._catalog.tip()
+        state = self._catalog.state()
+        known, number = state.tip, state.number
         new = self._since(known, tip) if known else None
         if known is None or new is None:
             self.rebuild(tip)
@@ -50,13 +51,14 @@ class CatchUp:
         root = self._repository.commit(tip).tree
         with self._catalog.transaction() as connection:
             for commit in new:
-                events = self._take(connection, commit)
+                events = self._take(connection, commit, number)
+                number += len(events)
                 if commit.own:
                     self._note_unprojected(connection, events, before, root)
                 if touches_no_document(commit):
                     self._catalog.set_unchecked(connection, True)
             self.set_resources(connection, root)
-            self._catalog.set_tip(connection, tip)
+            self._catalog.set_tip(connection, tip, number)
 
     def _since(self, known: Oid, tip: Oid) -> list[Commit] | None:
         """The commits behind `known`, oldest first; None where it is not on the line, or too far back."""
@@ -69,13 +71,13 @@ class CatchUp:
             return None
         return commits[::-1]
 
-    def _take(self, connection: sqlite3.Connection, commit: Commit) -> list[Event]:
+    def _take(self, connection: sqlite3.Connection, commit: Commit, number: int) -> list[Event]:
         events: list[Event] = []
         for found in self._reader.events(commit):
             if isinstance(found, Rejection):
                 self._catalog.set_rejected(connection, found.name, found.commit, found.reason)
             else:
-                self._catalog.apply(connection, (found,))
+                self._catalog.apply(connection, (found,), number + len(events))
                 events.append(found)
         return events
 
@@ -95,7 +97,7 @@ class CatchUp:
             self._catalog.clear(connection)
             total = rebuild(connection, self._counted(self._reader.everything(tip)))
             self.set_resources(connection, self._repository.commit(tip).tree)
-            self._catalog.set_tip(connection, tip)
+            self._catalog.set_tip(connection, tip, total + 1)
             self._catalog.set_unchecked(connection, True)
         self._progress("reading history", total, total)
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 from gitmem.clock import Clock, system_clock
 from gitmem.codec import Content, decode
-from gitmem.environment.catalog import Catalog, CatalogUnusableError, Row, VersionRow
+from gitmem.environment.catalog import Catalog, CatalogUnusableError, Row, State, VersionRow
 from gitmem.environment.catchup import CatchUp, Progress, silent
 from gitmem.environment.draft import Draft, Head, root_of
 from gitmem.environment.history import Reader, meta_of
@@ -196,6 +196,7 @@ class _Parts:
         self._upkeep = Upkeep(self.repository, self.projection, self._locked)
         self._person = self.repository.person() or settings.author
         self._head: Head | None = None
+        self._state = State(None, 1, False, False, False, False)
 
     def close(self) -> None:
         self._upkeep.close()
@@ -223,8 +224,10 @@ class _Parts:
 
     def _run_locked(self, batch: list[_Ticket]) -> None:
         for _ in range(_RETRIES):
-            self._head = head = self.bring_up()
-            projecting = self.projection.ready()
+            head, state = self.bring_up(), self._state
+            projecting = self.projection.ready(state)
+            if projecting and state.unchecked:
+                state = self.catalog.state()
             draft = Draft(
                 self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
                 self._person, self.projection.left_out,
@@ -247,32 +250,33 @@ class _Parts:
                 self.projection.let_go()
                 raise
             self._head = draft.head
-            self._follow(draft)
+            self._follow(draft, state)
             break
         else:
             raise StorageError("main kept moving while saving. Stop whatever rewrites it, then try again.")
         for ticket in batch:
             ticket.done = True
 
-    def _follow(self, draft: Draft) -> None:
+    def _follow(self, draft: Draft, state: State) -> None:
         """Bring working tree, `.git/index` and index up to a landed save.
 
         None of this can fail the save: what does not succeed here is found lagging and healed later.
         """
         try:
             reach("before-projection")
-            lagging = self.projection.put(draft.files, draft.head.root)
+            lagging = self.projection.put(draft.files, draft.head.root, lagging=state.lagging)
             reach("after-projection")
             reach("before-index")
             with self.catalog.transaction() as connection:
-                self.catalog.apply(connection, draft.events)
+                number = self.catalog.apply(connection, draft.events, state.number, rejected=state.rejected)
                 if draft.declared:
                     self._catch_up.set_resources(connection, draft.head.root)
-                self.catalog.clear_unprojected(connection, (text_path(change.path) for change in draft.files))
+                if state.noted:
+                    self.catalog.clear_unprojected(connection, (text_path(change.path) for change in draft.files))
                 for path, base in lagging.items():
                     self.catalog.set_unprojected(connection, path, base)
                 if draft.head.tip:
-                    self.catalog.set_tip(connection, draft.head.tip)
+                    self.catalog.set_tip(connection, draft.head.tip, number)
             reach("after-index")
         except (CatalogUnusableError, OSError, GitmemError):
             with suppress(OSError):
@@ -283,21 +287,26 @@ class _Parts:
         tip = self.repository.tip()
         if self._head is None or self._head.tip != tip:
             self._head = root_of(self.repository, tip)
-        for attempt in range(2):
+        try:
+            self._state = self._caught_up(tip)
+        except CatalogUnusableError:
+            with suppress(OSError):
+                self.catalog.discard()
             try:
-                if tip is not None and self.catalog.tip() != tip:
-                    self._catch_up.run(tip)
-                if tip is None:
-                    self._refuse_lost_main()
-                return self._head
+                self._state = self._caught_up(tip)
             except CatalogUnusableError:
-                with suppress(OSError):
-                    self.catalog.discard()
-                if attempt:
-                    self.catalog.move_to_memory()
-                    if tip is not None:
-                        self._catch_up.run(tip)
+                self.catalog.move_to_memory()
+                self._state = self._caught_up(tip)
         return self._head
+
+    def _caught_up(self, tip: Oid | None) -> State:
+        state = self.catalog.state()
+        if tip is None:
+            self._refuse_lost_main()
+        elif state.tip != tip:
+            self._catch_up.run(tip)
+            state = self.catalog.state()
+        return state
 
     def _refuse_lost_main(self) -> None:
         """A branch that is gone is never taken for a new repository."""

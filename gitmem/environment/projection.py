@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from gitmem.environment.catalog import Catalog, CatalogUnusableError
+from gitmem.environment.catalog import Catalog, CatalogUnusableError, State
 from gitmem.environment.comparison import differs
 from gitmem.environment.draft import FileChange
 from gitmem.environment.lagging import Search
@@ -61,31 +61,34 @@ class Projection:
         if self._worktree and self._stage.is_held() and not self._lagging():
             self._stage.release()
 
-    def put(self, files: Sequence[FileChange], root: Oid) -> dict[str, Oid | None]:
-        """Write the files of a landed save; the paths that lag, with what gitmem last put there."""
+    def put(self, files: Sequence[FileChange], root: Oid, *, lagging: bool) -> dict[str, Oid | None]:
+        """Write the files of a landed save; the paths that lag, with what gitmem last put there.
+
+        `lagging` says that others lag already: then `.git/index` follows later, for all of them.
+        """
         if not files or self._worktree is None:
             return {}
-        lagging: dict[str, Oid | None] = {}
+        late: dict[str, Oid | None] = {}
         stats: dict[Path, os.stat_result | None] = {}
         for change in _merged(files):
             if change.source is not None:
-                self._move(change.source, change.path, stats, lagging)
+                self._move(change.source, change.path, stats, late)
                 continue
             stats[change.path] = stat = self._put(change)
             if stat is None:
-                lagging[text_path(change.path)] = change.base
+                late[text_path(change.path)] = change.base
         held = self.hold()
-        if self._stage.size() <= _WRITTEN_AT_ONCE and not self._lagging():
+        if self._stage.size() <= _WRITTEN_AT_ONCE and not lagging:
             with suppress(OSError, StorageError):
                 self._update(stats, root)
                 if held:
                     self._stage.release()
-                    return lagging
+                    return late
                 # Another Git process holds the index and may put its own in place: look again later.
         for path in stats:
             entry = self._repository.trees.find(root, path)
-            lagging.setdefault(text_path(path), entry.oid if entry else None)
-        return lagging
+            late.setdefault(text_path(path), entry.oid if entry else None)
+        return late
 
     def _put(self, change: FileChange) -> os.stat_result | None:
         assert self._worktree is not None
@@ -94,23 +97,23 @@ class Projection:
         return None
 
     def _move(
-        self, old: Path, new: Path, stats: dict[Path, os.stat_result | None], lagging: dict[str, Oid | None]
+        self, old: Path, new: Path, stats: dict[Path, os.stat_result | None], late: dict[str, Oid | None]
     ) -> None:
         assert self._worktree is not None
         stats[old] = stats[new] = None
         with suppress(OSError):
             self._worktree.move(old, new)
-        if text_path(old) in lagging:
-            lagging[text_path(new)] = lagging.pop(text_path(old))
+        if text_path(old) in late:
+            late[text_path(new)] = late.pop(text_path(old))
         else:
             stats[new] = self._worktree.read(new).stat
 
-    def ready(self) -> bool:
+    def ready(self, state: State) -> bool:
         """Whether the working tree stands for main, and it is known what lags there. Needs the lock."""
         if not self.active():
             return False
         with suppress(OSError, StorageError, CatalogUnusableError):
-            return not self._catalog.is_unchecked() or self.heal() or not self._catalog.is_unchecked()
+            return not state.unchecked or self.heal() or not self._catalog.is_unchecked()
         return False
 
     def needs_healing(self) -> bool:
@@ -127,7 +130,7 @@ class Projection:
         return unchecked or not self._stage.is_usable()
 
     def _lagging(self) -> bool:
-        return any(not lag.staged for lag in self._catalog.unprojected().values())
+        return self._catalog.state().lagging
 
     def _update(self, stats: Mapping[Path, os.stat_result | None], root: Oid) -> None:
         """Let the index hold the tip's blobs for some paths, with the stat of each file that has it."""

@@ -53,7 +53,6 @@ def rebuild(connection: sqlite3.Connection, found: Iterable[Event | Rejection]) 
     connection.execute(_VERSIONS, (total + 1,))
     for statement in (_DOCUMENTS, _MERGED, _REJECTED, "DELETE FROM line", "DROP TABLE deaths"):
         connection.execute(statement)
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('number', ?)", (total + 1,))
     return total
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from gitmem.errors import DamagedError, StorageError
-from gitmem.git.files import busy, older_than_boot, rename_new, replace_cheaply, scratch_name, write_file
+from gitmem.git.files import busy, older_than_boot, read_small, rename_new, replace_cheaply, scratch_name, write_file
 from gitmem.git.objects import Oid
 
 MAIN: Final = "refs/heads/main"
@@ -32,12 +32,11 @@ class MainRef:
         new repository.
         """
         try:
-            with open(self.path, "rb", buffering=0) as file:
-                data = file.read(64)
-        except FileNotFoundError:
-            return self._read_packed()
+            data = read_small(self.path, 64)
         except IsADirectoryError:
             raise StorageError("refs/heads/main is a folder: a branch below main/ is in the way.") from None
+        if data is None:
+            return self._read_packed()
         if not _HEX.match(data):
             raise DamagedError(
                 MAIN,
@@ -104,8 +103,5 @@ class MainRef:
 
     def held_value(self) -> bytes | None:
         """The 40 hex digits that a lock file carries; None where there is no lock."""
-        try:
-            with open(self.lock_path, "rb", buffering=0) as file:
-                return file.read(41)[:40]
-        except FileNotFoundError:
-            return None
+        data = read_small(self.lock_path, 41)
+        return data[:40] if data is not None else None

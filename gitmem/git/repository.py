@@ -12,7 +12,7 @@ from gitmem.errors import BusyError, DamagedError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.commits import Commit, Person, parse
 from gitmem.git.config import Config, shared_configs
-from gitmem.git.files import busy, storage, sync_path, write_file
+from gitmem.git.files import busy, read_small, storage, sync_path, write_file
 from gitmem.git.journal import Journal, Record, StagedObject, from_this_boot, staged_objects
 from gitmem.git.lock import WriterLock
 from gitmem.git.objects import Objects, Oid, object_id
@@ -350,8 +350,7 @@ class Repository:
 
     def _state(self, name: str) -> str:
         try:
-            with open(os.path.join(self.git_dir, name), encoding="utf-8", errors="replace") as file:
-                return file.read(4096)
+            return (read_small(f"{self.git_dir}/{name}") or b"").decode("utf-8", "replace")
         except OSError:
             return ""
 

@@ -14,7 +14,7 @@ from hashlib import sha1
 from typing import Final
 
 from gitmem.errors import StorageError
-from gitmem.git.files import older_than_boot, rename_new, replace_cheaply, scratch_name, write_file
+from gitmem.git.files import older_than_boot, read_small, rename_new, replace_cheaply, scratch_name, write_file
 from gitmem.git.objects import Oid
 
 _SIGNATURE: Final = b"DIRC"
@@ -104,11 +104,7 @@ class Stage:
 
     def is_held(self) -> bool:
         """Whether gitmem, this process or another, alive or dead, holds the lock."""
-        try:
-            with open(self.lock_path, "rb", buffering=0) as file:
-                return file.read(len(_MARK)) == _MARK
-        except FileNotFoundError:
-            return False
+        return read_small(self.lock_path, len(_MARK)) == _MARK
 
     def release(self) -> None:
         """Give the lock up."""
