@@ -80,6 +80,13 @@ class Documents:
         row, content = self._environment.read(name, self._live(name))
         return self._document(name, memory, Stored(row.revision, content, row.updated, row.writer))
 
+    def info(self, document_id: str) -> DocumentInfo:
+        """A document without its text; also where its text is damaged."""
+        name = self._name(document_id)
+        memory = self._memory()
+        row = self._live(name)
+        return _info(document_id, memory, row if row.meta else self._environment.read(name, row)[0])
+
     def list(self, *, cursor: str | None = None) -> Page:
         """A page of at most 50 documents without text: newest update first, then by id.
 

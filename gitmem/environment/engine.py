@@ -18,10 +18,10 @@ from gitmem.environment.catalog import Catalog, CatalogUnusableError, Row, State
 from gitmem.environment.catchup import CatchUp, Progress, silent
 from gitmem.environment.draft import Draft, Head, root_of
 from gitmem.environment.history import Reader, meta_of
-from gitmem.environment.layout import Name, locate, text_path
+from gitmem.environment.layout import Name, text_path
 from gitmem.environment.projection import Projection
 from gitmem.environment.upkeep import Upkeep
-from gitmem.environment.worktree import ABSENT, WorkTree
+from gitmem.environment.worktree import WorkTree
 from gitmem.errors import DamagedError, GitmemError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.commits import Person
@@ -349,26 +349,13 @@ class _Parts:
 
     def read(self, name: Name, row: Row) -> tuple[Row, Content]:
         blob = row.blob or self.reader.blob_at(row.revision, name)
-        content = decode(self._blob(name, blob), name.id)
+        content = decode(self.repository.objects.read(blob, "blob"), name.id)
         if content is None:
             raise DamagedError(blob.hex(), f"{name} is a tombstone in Git and alive in the index. Run gitmem doctor.")
         if row.blob is None or row.meta is None:
             row = replace(row, blob=blob, meta=meta_of(content))
             self.catalog.fill(name, row)
         return row, content
-
-    def _blob(self, name: Name, blob: Oid) -> bytes:
-        """A blob from Git; where Git cannot read it, from the working tree, which also mends Git."""
-        try:
-            return self.repository.objects.read(blob, "blob")
-        except DamagedError:
-            root = root_of(self.repository, self.repository.tip()).root
-            file = self.worktree.read(locate(self.repository.trees, root, name)[0]) if self.worktree else ABSENT
-            if file.data is None or file.oid != blob:
-                raise
-            with suppress(OSError):
-                self.repository.objects.write(blob, "blob", file.data, self.repository.scratch)
-            return file.data
 
     def versions(self, name: Name, row: Row, before: int | None, limit: int) -> list[VersionRow]:
         if row.merged:
