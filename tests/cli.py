@@ -20,6 +20,16 @@ description = "Workshop requirements and decisions."
 """
 
 
+def prepared(folder: Path) -> Cli:
+    """A store in `folder`, with project "bot" and the resource "notes" deployed for the agent "tutor"."""
+    folder.mkdir()
+    (folder / "gitmem.toml").write_text(TOML)
+    run = Cli(folder)
+    run.ok("init")
+    run.ok("deploy")
+    return run
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command answered."""
@@ -50,6 +60,11 @@ class Cli:
         environment = {"GITMEM_STORE": str(self.folder), "GITMEM_PROJECT": None, "VISUAL": None, "EDITOR": None}
         done = CliRunner().invoke(cli, list(arguments), input=stdin, env=environment | dict(env or {}))
         return Answer(done.exit_code, done.stdout, done.stderr)
+
+    @property
+    def tree(self) -> Path:
+        """The working tree of the development environment."""
+        return self.folder / "bot" / "development"
 
     def ok(self, *arguments: str, stdin: bytes = b"") -> str:
         """Run a command that must succeed; its stdout."""

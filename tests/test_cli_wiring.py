@@ -13,20 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from gitmem.cli.main import COMMANDS, cli
-from tests.cli import TOML, Cli
+from tests.cli import TOML, Cli, prepared
 from tests.support import clean_environment, gitmem, python
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Cli:
     """A store whose project has been made and deployed."""
-    folder = tmp_path / "store"
-    folder.mkdir()
-    (folder / "gitmem.toml").write_text(TOML)
-    run = Cli(folder)
-    run.ok("init")
-    run.ok("deploy")
-    return run
+    return prepared(tmp_path / "store")
 
 
 def test_every_command_is_listed_and_takes_json() -> None:

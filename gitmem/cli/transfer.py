@@ -43,7 +43,8 @@ def export_documents(options: Options, out: str, resources: tuple[str, ...]) -> 
 def import_documents(options: Options, folder: str, resource: str | None) -> int:
     """Create documents from files.
 
-    DIR holds an export, or, with --resource, text files. What exists already is left as it is, so that an import can be run again.
+    DIR holds an export, or, with --resource, text files. What exists already is left as it is, so
+    that an import can be run again.
     """
     with options.opened() as environment:
         if resource is None:

@@ -77,7 +77,8 @@ def edit(
 ) -> None:
     """Replace the text of a document.
 
-    It opens in your editor, or comes from a file or stdin. The editor is $VISUAL or $EDITOR. Without one, --summary alone changes only the summary.
+    It opens in $VISUAL or $EDITOR, or comes from a file or stdin. Without an editor, --summary alone
+    changes only the summary.
     """
     text = given_text(text_file, stdin=text_stdin)
     with options.opened() as environment:
@@ -86,25 +87,31 @@ def edit(
         revision = _expanded(if_match, before)
         if text is not None:
             after = documents.replace(document_id, text=text, summary=summary, if_match=revision)
+        elif revision != before.revision:
+            raise PreconditionFailedError(
+                f"{resource}/{document_id} is at {before.revision}, not at {revision[:40]}. Read it again.",
+                expected=revision,
+                actual=before.revision,
+            )
         else:
             environment.close()
-            after = _edited(documents, before, summary, revision)
+            after = _edited(documents, before, summary)
     _tell(options, "edited" if after.revision != before.revision else "unchanged:", resource, after)
 
 
-def _edited(documents: Documents, before: Document, summary: str | None, revision: str) -> Document:
+def _edited(documents: Documents, before: Document, summary: str | None) -> Document:
     from gitmem.cli.editor import draft_of, editor_command
 
     editor = editor_command()
     if editor is None:
         if summary is None:
             raise InvalidRequestError("There is no editor: set EDITOR, or give --text-file or --text-stdin.")
-        return documents.replace(before.id, text=before.text, summary=summary, if_match=revision)
+        return documents.replace(before.id, text=before.text, summary=summary, if_match=before.revision)
     with draft_of(before) as draft:
         text = draft.edited_with(editor)
         if text == before.text and summary in (None, before.summary):
             return before
-        return documents.replace(before.id, text=text, summary=summary, if_match=revision)
+        return documents.replace(before.id, text=text, summary=summary, if_match=before.revision)
 
 
 @command("retitle")
