@@ -5,7 +5,7 @@ env = store.project("workshop-bot").environment("development")
 """
 
 from gitmem.documents import Documents
-from gitmem.environment.engine import Settings
+from gitmem.environment.settings import Settings
 from gitmem.environment.status import FileStatus, Status
 from gitmem.errors import (
     BusyError,

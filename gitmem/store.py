@@ -13,8 +13,9 @@ from gitmem.config import Config
 from gitmem.control import Control
 from gitmem.documents import Documents
 from gitmem.environment.draft import Draft
-from gitmem.environment.engine import DEFAULTS, EnvironmentRepository, Settings
+from gitmem.environment.engine import EnvironmentRepository
 from gitmem.environment.layout import Name, locate
+from gitmem.environment.settings import DEFAULTS, Settings
 from gitmem.environment.status import Status, status
 from gitmem.errors import InvalidRequestError, NotFoundError, ProjectNotFoundError, StorageError
 from gitmem.limits import check_document_id, check_resource_id

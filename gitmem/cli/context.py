@@ -12,7 +12,7 @@ import click
 
 from gitmem import config
 from gitmem.cli.output import ProgressLine
-from gitmem.environment.engine import Settings
+from gitmem.environment.settings import Settings
 from gitmem.errors import InvalidRequestError, StorageError
 from gitmem.store import ENVIRONMENTS, Environment, Store, open_store
 

@@ -9,61 +9,22 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
-from gitmem.clock import Clock, system_clock
 from gitmem.codec import Content, decode
-from gitmem.environment.catalog import Catalog, CatalogUnusableError, Row, State, VersionRow
-from gitmem.environment.catchup import CatchUp, Progress, silent
-from gitmem.environment.draft import Draft, Head, root_of
-from gitmem.environment.history import Reader, meta_of
-from gitmem.environment.layout import Name, text_path
-from gitmem.environment.projection import Projection
-from gitmem.environment.upkeep import Upkeep
-from gitmem.environment.worktree import WorkTree
-from gitmem.errors import DamagedError, GitmemError, StorageError
-from gitmem.failpoints import reach
-from gitmem.git.commits import Person
+from gitmem.environment.catalog import Catalog, Row, VersionRow
+from gitmem.environment.layout import Name
+from gitmem.environment.opened import Change, Opened, Ticket
+from gitmem.environment.settings import DEFAULTS, Settings
+from gitmem.errors import GitmemError
 from gitmem.git.housekeeping import Housekeeping, Size, measure
 from gitmem.git.objects import Oid
-from gitmem.git.refs import MAIN
-from gitmem.git.repository import LOCK_SECONDS, Repository, TipMovedError, refuse_foreign_folder
+from gitmem.git.repository import Repository, refuse_foreign_folder
 from gitmem.records import Memory
 
 T = TypeVar("T")
-Change = Callable[[Draft], T]
 
 _BATCH: Final = 64
-_RETRIES: Final = 100
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """How an environment is kept: `durable` flushes before a save is acknowledged; `worktree` keeps
-    every document as a file; `author` is the owner's identity where Git's configuration has none."""
-
-    durable: bool = True
-    worktree: bool = True
-    author: Person | None = None
-    clock: Clock = system_clock
-    progress: Progress = silent
-    lock_seconds: float = LOCK_SECONDS
-
-
-DEFAULTS: Final = Settings()
-
-
-class _Ticket:
-    """One waiting change and its answer."""
-
-    __slots__ = ("change", "done", "error", "result")
-
-    def __init__(self, change: Change[Any]) -> None:
-        self.change = change
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.done = False
 
 
 class EnvironmentRepository:
@@ -73,8 +34,8 @@ class EnvironmentRepository:
         self.folder = folder
         self.settings = settings
         self._opening = threading.Lock()
-        self._parts: _Parts | None = None
-        self._waiting: deque[_Ticket] = deque()
+        self._parts: Opened | None = None
+        self._waiting: deque[Ticket] = deque()
         self._leading = threading.Lock()
         self._pid = os.getpid()
         _open_environments.add(self)
@@ -86,12 +47,12 @@ class EnvironmentRepository:
         """Whether the repository has been made."""
         return os.path.exists(os.path.join(self.folder, ".git"))
 
-    def parts(self) -> _Parts:
+    def parts(self) -> Opened:
         """The opened repository with its helpers. Raises StorageError where there is none."""
         if self._parts is None or self._pid != os.getpid():
             with self._opening:
                 if self._parts is None or self._pid != os.getpid():
-                    self._parts = _Parts(self.folder, self.settings)
+                    self._parts = Opened(self.folder, self.settings)
                     self._pid = os.getpid()
         return self._parts
 
@@ -115,7 +76,7 @@ class EnvironmentRepository:
         if not self.exists:
             Repository.create(self.folder, without_tree=not self.settings.worktree)
         parts = self.parts()
-        ticket = _Ticket(change)
+        ticket = Ticket(change)
         self._waiting.append(ticket)
         with self._leading:
             while not ticket.done:
@@ -181,226 +142,12 @@ class EnvironmentRepository:
         return self.parts().fresh(look)
 
 
-class _Parts:
-    """What an open environment works with."""
-
-    def __init__(self, folder: str, settings: Settings) -> None:
-        self.settings = settings
-        self.repository = Repository(folder, durable=settings.durable)
-        self.catalog = Catalog(os.path.join(self.repository.derived, "index.sqlite"))
-        self.reader = Reader(self.repository)
-        with_tree = settings.worktree and not self.repository.bare
-        self.worktree = WorkTree(folder, self.repository.scratch) if with_tree else None
-        self.projection = Projection(self.repository, self.catalog, self.worktree)
-        self._catch_up = CatchUp(self.repository, self.catalog, self.reader, settings.progress)
-        self._upkeep = Upkeep(self.repository, self.projection, self._locked)
-        self._person = self.repository.person() or settings.author
-        self._head: Head | None = None
-        self._state = State(None, 1, False, False, False, False)
-
-    def close(self) -> None:
-        self._upkeep.close()
-        self.catalog.close()
-        self.repository.close()
-
-    def _locked(self) -> Any:
-        return self.repository.locked(self.settings.lock_seconds)
-
-    # Saving
-
-    def run(self, batch: list[_Ticket]) -> None:
-        """Save a batch of changes and set each ticket's answer."""
-        try:
-            with self._locked():
-                self._run_locked(batch)
-        except BaseException as error:
-            for ticket in batch:
-                if not ticket.done:
-                    ticket.error, ticket.done = error, True
-            if not isinstance(error, GitmemError):
-                raise
-        finally:
-            self._upkeep.wake()
-
-    def _run_locked(self, batch: list[_Ticket]) -> None:
-        for _ in range(_RETRIES):
-            head, state = self.bring_up(), self._state
-            projecting = self.projection.ready(state)
-            if projecting and state.unchecked:
-                state = self.catalog.state()
-            draft = Draft(
-                self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
-                self._person, self.projection.left_out,
-            )  # fmt: skip
-            if head.tip is None:
-                draft.begin()
-            for ticket in batch:
-                _attempt(draft, ticket)
-            if not draft.staged and not draft.files:
-                break
-            try:
-                if draft.head.tip != head.tip and draft.head.tip is not None:
-                    before_swap = self.projection.hold if projecting else _nothing
-                    self.repository.publish(head.tip, draft.head.tip, draft.staged, before_swap)
-            except TipMovedError:
-                self.repository.trees.forget()
-                continue
-            except BaseException:
-                self.repository.trees.forget()
-                self.projection.let_go()
-                raise
-            self._head = draft.head
-            self._follow(draft, state)
-            break
-        else:
-            raise StorageError("main kept moving while saving. Stop whatever rewrites it, then try again.")
-        for ticket in batch:
-            ticket.done = True
-
-    def _follow(self, draft: Draft, state: State) -> None:
-        """Bring working tree, `.git/index` and index up to a landed save.
-
-        None of this can fail the save: what does not succeed here is found lagging and healed later.
-        """
-        try:
-            reach("before-projection")
-            lagging = self.projection.put(draft.files, draft.head.root, lagging=state.lagging)
-            reach("after-projection")
-            reach("before-index")
-            with self.catalog.transaction() as connection:
-                number = self.catalog.apply(connection, draft.events, state.number, rejected=state.rejected)
-                if draft.declared:
-                    self._catch_up.set_resources(connection, draft.head.root)
-                if state.noted:
-                    self.catalog.clear_unprojected(connection, (text_path(change.path) for change in draft.files))
-                for path, base in lagging.items():
-                    self.catalog.set_unprojected(connection, path, base)
-                if draft.head.tip:
-                    self.catalog.set_tip(connection, draft.head.tip, number)
-            reach("after-index")
-        except (CatalogUnusableError, OSError, GitmemError):
-            with suppress(OSError):
-                self.catalog.discard()
-
-    def bring_up(self) -> Head:
-        """Bring the index to the tip, whoever moved it. Needs the lock."""
-        tip = self.repository.tip()
-        if self._head is None or self._head.tip != tip:
-            self._head = root_of(self.repository, tip)
-        try:
-            self._state = self._caught_up(tip)
-        except CatalogUnusableError:
-            with suppress(OSError):
-                self.catalog.discard()
-            try:
-                self._state = self._caught_up(tip)
-            except CatalogUnusableError:
-                self.catalog.move_to_memory()
-                self._state = self._caught_up(tip)
-        return self._head
-
-    def _caught_up(self, tip: Oid | None) -> State:
-        state = self.catalog.state()
-        if tip is None:
-            self._refuse_lost_main()
-        elif state.tip != tip:
-            self._catch_up.run(tip)
-            state = self.catalog.state()
-        return state
-
-    def _refuse_lost_main(self) -> None:
-        """A branch that is gone is never taken for a new repository."""
-        known = self.catalog.tip()
-        if known is not None:
-            raise DamagedError(
-                MAIN,
-                f"The branch main of {self.repository.folder} is gone. Its last known commit is {known.hex()}: "
-                f"bring it back with git update-ref {MAIN} {known.hex()}.",
-            )
-
-    # Reading
-
-    def fresh(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
-        for _ in range(4):
-            tip = self.repository.tip()
-            if tip is None:
-                self._refuse_lost_main()
-                return None
-            try:
-                stands_at, found = look(self.catalog)
-            except CatalogUnusableError:
-                break
-            if stands_at == tip:
-                return found
-        return self._fresh_locked(look)
-
-    def _fresh_locked(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
-        try:
-            with self._locked():
-                self.bring_up()
-                return look(self.catalog)[1]
-        except StorageError as error:
-            if isinstance(error, DamagedError) or os.access(self.repository.derived, os.W_OK):
-                raise
-        # A disk that takes no writes still lets everything be read.
-        self.catalog.move_to_memory()
-        self.bring_up()
-        return look(self.catalog)[1]
-
-    def read(self, name: Name, row: Row) -> tuple[Row, Content]:
-        blob = row.blob or self.reader.blob_at(row.revision, name)
-        content = decode(self.repository.objects.read(blob, "blob"), name.id)
-        if content is None:
-            raise DamagedError(blob.hex(), f"{name} is a tombstone in Git and alive in the index. Run gitmem doctor.")
-        if row.blob is None or row.meta is None:
-            row = replace(row, blob=blob, meta=meta_of(content))
-            self.catalog.fill(name, row)
-        return row, content
-
-    def versions(self, name: Name, row: Row, before: int | None, limit: int) -> list[VersionRow]:
-        if row.merged:
-            return self._merged_versions(name, before, limit)
-        return [
-            v if v.blob or v.operation == "delete" else replace(v, blob=self.reader.blob_at(v.revision, name))
-            for v in self.catalog.versions(name, before, limit)
-        ]
-
-    def _merged_versions(self, name: Name, before: int | None, limit: int) -> list[VersionRow]:
-        """History through merges, walked as `git log -- <file>` does; numbered from the oldest."""
-        tip = self.repository.tip()
-        assert tip is not None
-        events = list(self.reader.versions(tip, name))
-        rows = [
-            VersionRow(
-                len(events) - at, event.commit,
-                event.blob or (None if event.dead else self.reader.blob_at(event.commit, name)),
-                event.updated, event.writer, event.operation, event.message,
-            )
-            for at, event in enumerate(events)
-        ]  # fmt: skip
-        return [row for row in rows if before is None or row.number < before][:limit]
-
-
-def _nothing() -> None:
-    """What to do before a swap that no working tree follows."""
-
-
-def _taken(waiting: deque[_Ticket]) -> list[_Ticket]:
-    batch: list[_Ticket] = []
+def _taken(waiting: deque[Ticket]) -> list[Ticket]:
+    batch: list[Ticket] = []
     with suppress(IndexError):
         while len(batch) < _BATCH:
             batch.append(waiting.popleft())
     return batch
-
-
-def _attempt(draft: Draft, ticket: _Ticket) -> None:
-    mark = draft.mark()
-    try:
-        ticket.result = ticket.change(draft)
-        ticket.error = None
-    except Exception as error:
-        ticket.error = error
-        draft.roll_back(mark)
 
 
 _open_environments: weakref.WeakSet[EnvironmentRepository] = weakref.WeakSet()
