@@ -33,7 +33,7 @@ class Person:
     email: str
 
     def render(self) -> str:
-        name = _ODD.sub(" ", self.name).strip(" .,:;\"'\\") or "owner"
+        name = " ".join(_ODD.sub(" ", self.name).split()).strip(" .,:;\"'\\") or "owner"
         email = _ODD.sub("", self.email).replace(" ", "") or "owner@localhost"
         return f"{name} <{email}>"
 
