@@ -123,7 +123,9 @@ def _put(folder: int, name: str, data: bytes) -> None:
         finally:
             os.close(descriptor)
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=folder)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, name) from error
         raise

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from gitmem.codec import MAX_FILE_BYTES, loads
@@ -13,6 +15,7 @@ from gitmem.documents import Documents
 from gitmem.environment.catchup import Progress, silent
 from gitmem.errors import (
     DamagedError,
+    GitmemError,
     InvalidDocumentError,
     InvalidRequestError,
     LimitExceededError,
@@ -21,8 +24,9 @@ from gitmem.errors import (
 )
 from gitmem.export import LeftOut
 from gitmem.git.files import storage, storage_error
-from gitmem.limits import check_document_id, check_resource_id, is_resource_id
+from gitmem.limits import check_resource_id, is_resource_id
 from gitmem.naming import id_from, title_from
+from gitmem.records import NewDocument
 from gitmem.store import Environment
 
 _TEXT_ENDINGS: Final = (".md", ".txt")
@@ -50,8 +54,8 @@ class _Source(NamedTuple):
     id: str
 
 
-Fields = dict[str, Any]
-"""The arguments of `Documents.create`, as a file gives them; creating checks them."""
+Read = Callable[[_Source, bytes], NewDocument]
+"""Makes a document of a file's bytes. Raises InvalidDocumentError."""
 
 
 def import_export(environment: Environment, folder: str, *, progress: Progress = silent) -> Imported:
@@ -80,7 +84,7 @@ def import_export(environment: Environment, folder: str, *, progress: Progress =
             for name in files
             if name.endswith(".json") and not name.startswith(".")
         )
-    return _imported(environment, sources, _exported_fields, left_out, progress)
+    return _Import(environment, left_out, progress).run(sources, _exported)
 
 
 def import_texts(environment: Environment, folder: str, resource: str, *, progress: Progress = silent) -> Imported:
@@ -101,85 +105,111 @@ def import_texts(environment: Environment, folder: str, resource: str, *, progre
         if earlier is not source:
             error = InvalidRequestError(f"Its id would be {source.id}, as that of {earlier.path}. Rename one of them.")
             left_out.append(LeftOut.because(source.path, error))
-    return _imported(environment, list(sources.values()), _text_fields, left_out, progress)
+    return _Import(environment, left_out, progress).run(list(sources.values()), _text)
 
 
-def _imported(
-    environment: Environment,
-    sources: Sequence[_Source],
-    fields_of: Callable[[_Source, bytes], Fields],
-    left_out: list[LeftOut],
-    progress: Progress,
-) -> Imported:
-    created = unchanged = 0
-    for done, source in enumerate(sources):
-        progress("importing", done, len(sources))
-        try:
-            check_document_id(source.id)
-            fields = fields_of(source, _read(source.path))
-            if _create(environment.documents(source.resource), source.id, fields):
-                created += 1
+class _Import:
+    """One run over the files of an import."""
+
+    def __init__(self, environment: Environment, left_out: list[LeftOut], progress: Progress) -> None:
+        self._environment = environment
+        self._left_out = left_out
+        self._progress = progress
+        self._created = 0
+        self._unchanged = 0
+
+    def run(self, sources: Sequence[_Source], read: Read) -> Imported:
+        """Create a document from each source; `sources` come resource by resource."""
+        for resource, group in groupby(sources, lambda source: source.resource):
+            documents = self._environment.documents(resource)
+            asked: deque[_Source] = deque()
+            for outcome in documents.create_many(self._missing(documents, group, read, asked, len(sources))):
+                source = asked.popleft()
+                if isinstance(outcome, GitmemError):
+                    self._leave_out(source, outcome)
+                else:
+                    self._created += 1
+        return Imported(created=self._created, unchanged=self._unchanged, left_out=tuple(self._left_out))
+
+    def _missing(
+        self, documents: Documents, sources: Iterable[_Source], read: Read, asked: deque[_Source], total: int
+    ) -> Iterator[NewDocument]:
+        """What has to be created; each one's source is appended to `asked`."""
+        for source in sources:
+            self._progress("importing", self._created + self._unchanged + len(self._left_out) + len(asked), total)
+            try:
+                new = read(source, _bytes_of(source.path))
+                if _is_there(documents, new):
+                    self._unchanged += 1
+                    continue
+            except _OF_ONE_FILE as error:
+                self._leave_out(source, error)
+            except OSError as error:
+                self._leave_out(source, storage_error(error, "read it"))
             else:
-                unchanged += 1
-        except _OF_ONE_FILE as error:
-            left_out.append(LeftOut.because(source.path, error))
-        except OSError as error:
-            left_out.append(LeftOut.because(source.path, storage_error(error, "read it")))
-    progress("importing", len(sources), len(sources))
-    return Imported(created=created, unchanged=unchanged, left_out=tuple(left_out))
+                asked.append(source)
+                yield new
+
+    def _leave_out(self, source: _Source, error: GitmemError) -> None:
+        self._left_out.append(LeftOut.because(source.path, error))
 
 
-def _create(documents: Documents, document_id: str, fields: Fields) -> bool:
-    """Whether the document had to be created. Raises PreconditionFailedError where another is in its place."""
+def _is_there(documents: Documents, new: NewDocument) -> bool:
+    """Whether the document exists just so. Raises PreconditionFailedError where it exists, but differs."""
     try:
-        found = documents.read(document_id)
+        found = documents.read(new.id)
     except NotFoundError:
-        documents.create(document_id, **fields)
-        return True
-    if any(getattr(found, field) != value for field, value in fields.items()):
+        return False
+    if (found.title, found.text, found.summary, found.agent_writes) != (
+        new.title, new.text, new.summary, new.agent_writes,
+    ):  # fmt: skip
         raise PreconditionFailedError(
-            f"{documents.resource}/{document_id} exists with other content. It is left alone.", actual=found.revision
+            f"{documents.resource}/{new.id} exists with other content. It is left alone.", actual=found.revision
         )
-    return False
+    return True
 
 
-def _exported_fields(source: _Source, data: bytes) -> Fields:
+def _exported(source: _Source, data: bytes) -> NewDocument:
+    """Creating checks what the fields hold."""
     try:
         value = loads(data)
         if value["id"] != source.id:
             raise InvalidDocumentError(f"It holds the document {ascii(value['id'])[:60]}, not {source.id}.")
-        return {
-            "title": value["title"],
-            "text": value["text"],
-            "summary": value["summary"],
-            "agent_writes": value["agentWrites"],
-        }
+        return NewDocument(
+            id=value["id"],
+            title=value["title"],
+            text=value["text"],
+            summary=value["summary"],
+            agent_writes=value["agentWrites"],
+        )
     except (ValueError, TypeError):
         raise InvalidDocumentError("It is not a JSON object in UTF-8.") from None
     except KeyError as error:
         raise InvalidDocumentError(f"It is not an exported document: it has no {error.args[0]}.") from None
 
 
-def _text_fields(source: _Source, data: bytes) -> Fields:
+def _text(source: _Source, data: bytes) -> NewDocument:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise InvalidDocumentError(f"It is not UTF-8: see byte {error.start}. Convert it first.") from None
-    return {"title": title_from(text, os.path.basename(source.path)), "text": text}
+    return NewDocument(id=source.id, title=title_from(text, os.path.basename(source.path)), text=text)
 
 
-def _read(path: str) -> bytes:
+def _bytes_of(path: str) -> bytes:
     """The bytes of an ordinary file. Raises OSError, InvalidDocumentError."""
     if os.path.islink(path):
         raise InvalidDocumentError("It is a symbolic link, which is not followed.")
     descriptor = os.open(path, _READ_FLAGS)
-    with open(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise InvalidDocumentError("It is not an ordinary file.")
         if found.st_size > MAX_FILE_BYTES:
             raise InvalidDocumentError(f"It has {found.st_size} bytes, more than any document.")
-        return file.read()
+        return os.read(descriptor, MAX_FILE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def _listed(folder: str) -> list[str]:

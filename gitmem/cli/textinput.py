@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from io import BufferedIOBase
+from typing import Final, cast
 
 from gitmem.errors import InvalidRequestError, LimitExceededError, StorageError
 from gitmem.git.files import storage
 from gitmem.limits import MAX_BYTES_CEILING
 
 _READ_AT_MOST: Final = 1024 * 1024
+_PIECE: Final = 64 * 1024
 
 
 def given_text(path: str | None, *, stdin: bool) -> str | None:
@@ -24,19 +26,22 @@ def given_text(path: str | None, *, stdin: bool) -> str | None:
         if sys.stdin is None:
             raise StorageError("Cannot read stdin: it is closed.")
         with storage("read stdin"):
-            return as_text(sys.stdin.buffer.read(_READ_AT_MOST), "stdin")
+            return _as_text(cast(BufferedIOBase, sys.stdin.buffer), "stdin")
     return read_text(path) if path is not None else None
 
 
 def read_text(path: str) -> str:
     """The text of a file."""
     with storage("read the text"), open(path, "rb") as file:
-        return as_text(file.read(_READ_AT_MOST), path)
+        return _as_text(file, path)
 
 
-def as_text(data: bytes, source: str) -> str:
-    """The bytes of a source as text."""
-    if len(data) == _READ_AT_MOST:
+def _as_text(file: BufferedIOBase, source: str) -> str:
+    data = b""
+    # Piece by piece, so that an interrupt never waits for the rest.
+    while len(data) <= _READ_AT_MOST and (piece := file.read1(_PIECE)):
+        data += piece
+    if len(data) > _READ_AT_MOST:
         raise LimitExceededError("text", len(data), MAX_BYTES_CEILING)
     try:
         return data.decode()

@@ -83,35 +83,37 @@ def edit(
     text = given_text(text_file, stdin=text_stdin)
     with options.opened() as environment:
         documents = environment.documents(resource)
-        before = documents.read(document_id)
+        before = documents.info(document_id).revision
         revision = _expanded(if_match, before)
         if text is not None:
             after = documents.replace(document_id, text=text, summary=summary, if_match=revision)
-        elif revision != before.revision:
-            raise PreconditionFailedError(
-                f"{resource}/{document_id} is at {before.revision}, not at {revision[:40]}. Read it again.",
-                expected=revision,
-                actual=before.revision,
-            )
         else:
+            opened = documents.read(document_id)
             environment.close()
-            after = _edited(documents, before, summary)
-    _tell(options, "edited" if after.revision != before.revision else "unchanged:", resource, after)
+            after = _edited(documents, opened, summary, revision)
+    _tell(options, "edited" if after.revision != before else "unchanged:", resource, after)
 
 
-def _edited(documents: Documents, before: Document, summary: str | None) -> Document:
+def _edited(documents: Documents, opened: Document, summary: str | None, revision: str) -> Document:
+    """Let the person edit the text that was opened, and save it on top of that."""
     from gitmem.cli.editor import draft_of, editor_command
 
+    if opened.revision != revision:
+        raise PreconditionFailedError(
+            f"{documents.resource}/{opened.id} is at {opened.revision}, not at {revision[:40]}. Read it again.",
+            expected=revision,
+            actual=opened.revision,
+        )
     editor = editor_command()
     if editor is None:
         if summary is None:
             raise InvalidRequestError("There is no editor: set EDITOR, or give --text-file or --text-stdin.")
-        return documents.replace(before.id, text=before.text, summary=summary, if_match=before.revision)
-    with draft_of(before) as draft:
+        return documents.replace(opened.id, text=opened.text, summary=summary, if_match=revision)
+    with draft_of(opened) as draft:
         text = draft.edited_with(editor)
-        if text == before.text and summary in (None, before.summary):
-            return before
-        return documents.replace(before.id, text=text, summary=summary, if_match=before.revision)
+        if text == opened.text and summary in (None, opened.summary):
+            return opened
+        return documents.replace(opened.id, text=text, summary=summary, if_match=revision)
 
 
 @command("retitle")
@@ -205,13 +207,13 @@ def _with_policy(documents: Documents, document_id: str, policy: AgentWrites, if
 
 
 def _seen(documents: Documents, document_id: str, if_match: str | None) -> str:
-    return _expanded(if_match, documents.read(document_id))
+    return _expanded(if_match, documents.info(document_id).revision)
 
 
-def _expanded(if_match: str | None, current: Document) -> str:
+def _expanded(if_match: str | None, current: str) -> str:
     """The revision to replace: the current one, whole, also where the caller gave only its beginning."""
-    if if_match is None or (len(if_match) >= _SHORTEST and current.revision.startswith(if_match)):
-        return current.revision
+    if if_match is None or (len(if_match) >= _SHORTEST and current.startswith(if_match)):
+        return current
     return if_match
 
 
