@@ -1,60 +1,224 @@
-"""Health: every invariant as a check that names what it found."""
+"""Health: every invariant as a check that names what it found, and mending what loses nothing.
+
+One function used three ways: the command `gitmem doctor`, the end of every test, and the last step
+of whatever rewrites much at once. It first lets heal what heals by itself at the end of any command,
+and never fails because of the damage that it looks for.
+"""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 
-from gitmem.environment.catalog import Catalog
-from gitmem.environment.catchup import CatchUp, Progress, silent
+from gitmem.checks import control, leftovers, projection
+from gitmem.checks.agreement import disagreements
+from gitmem.checks.findings import Finding
+from gitmem.checks.history import History
+from gitmem.checks.refs import last_known
+from gitmem.checks.repairs import mend_environment, mend_repository
+from gitmem.checks.tip import Tip
+from gitmem.environment.catalog import Catalog, CatalogUnusableError
+from gitmem.environment.catchup import Progress, declarations, silent
 from gitmem.environment.engine import EnvironmentRepository
-from gitmem.store import ENVIRONMENTS, Store
+from gitmem.environment.rebuild import rebuild
+from gitmem.errors import DamagedError, InvalidRequestError, StorageError
+from gitmem.git.journal import Record
+from gitmem.git.objects import Oid
+from gitmem.git.refs import MAIN
+from gitmem.git.repository import Repository
+from gitmem.store import ENVIRONMENTS, Project, Store
+
+__all__ = ["Finding", "examine", "repair"]
+
+Place = Store | EnvironmentRepository
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """What a check found: the check's name, what it concerns, and one line for a person."""
+def examine(place: Place, progress: Progress = silent) -> list[Finding]:
+    """Everything that is wrong in an environment, or in all of a store.
 
-    check: str
-    subject: str
-    message: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"check": self.check, "subject": self.subject, "message": self.message}
-
-
-def examine_store(store: Store, progress: Progress = silent) -> list[Finding]:
-    """Examine every environment of every project."""
-    found = []
-    for project in store.projects():
+    Works beside readers and writers. Raises BusyError where a writer keeps the lock for long.
+    """
+    if isinstance(place, EnvironmentRepository):
+        return list(_environment(place, progress))
+    found: list[Finding] = []
+    for project in _projects(place):
+        found += _within(f"{project.id}/control.git", _control(project, progress))
         for name in ENVIRONMENTS:
-            environment = store.project(project).environment(name)
-            if environment.exists:
-                found += examine(environment, progress)
+            found += _within(f"{project.id}/{name}", _environment(project.environment(name), progress))
     return found
 
 
-def examine(environment: EnvironmentRepository, progress: Progress = silent) -> list[Finding]:
-    """Examine one environment."""
-    return list(_index(environment, progress))
+def repair(place: Place, progress: Progress = silent) -> list[Finding]:
+    """Mend what can be mended without losing anything; what was mended, in the form of findings.
+
+    Examine again to see what is left.
+    """
+    if isinstance(place, EnvironmentRepository):
+        return _mended(place, examine(place, progress))
+    mended: list[Finding] = []
+    for project in _projects(place):
+        mended += _within(f"{project.id}/control.git", _mended_control(project, list(_control(project, progress))))
+        for name in ENVIRONMENTS:
+            mended += _within(f"{project.id}/{name}", repair(project.environment(name), progress))
+    return mended
 
 
-def _index(environment: EnvironmentRepository, progress: Progress) -> Iterator[Finding]:
-    """The index agrees with a rebuild from history (invariant 8)."""
-    environment.resources()
-    parts = environment.parts()
-    tip = parts.repository.tip()
-    if tip is None:
+def _projects(store: Store) -> Iterator[Project]:
+    for project_id in store.projects():
+        with suppress(InvalidRequestError):  # a folder that its owner keeps beside the projects
+            yield store.project(project_id)
+
+
+def _within(place: str, findings: Iterable[Finding]) -> list[Finding]:
+    return [replace(finding, subject=f"{place}: {finding.subject}") for finding in findings]
+
+
+def _mended(environment: EnvironmentRepository, found: list[Finding]) -> list[Finding]:
+    if not found or any(finding.check == "repository" for finding in found):
+        return []
+    with environment.parts().repository.locked():
+        return list(mend_environment(environment, found))
+
+
+def _mended_control(project: Project, found: list[Finding]) -> list[Finding]:
+    if not found or any(finding.check == "repository" for finding in found):
+        return []
+    with closing(Repository(_control_folder(project))) as repository, repository.locked():
+        return list(mend_repository(repository, None, found))
+
+
+def _control_folder(project: Project) -> str:
+    return os.path.join(project.folder, "control.git")
+
+
+def _opened(folder: str) -> Repository:
+    """A handle of doctor's own: nothing read before is remembered, and nothing is mended in passing."""
+    repository = Repository(folder)
+    repository.objects.mend = lambda oid: False
+    return repository
+
+
+def _control(project: Project, progress: Progress) -> Iterator[Finding]:
+    if not project.control.exists:
         return
-    with tempfile.TemporaryDirectory() as folder:
-        fresh = Catalog(os.path.join(folder, "index"))
-        CatchUp(parts.repository, fresh, parts.reader, progress).rebuild(tip)
-        ours, theirs = dict(parts.catalog.documents()), dict(fresh.documents())
-        fresh.close()
-    for name in ours.keys() | theirs.keys():
-        a, b = ours.get(name), theirs.get(name)
-        if not a or not b or (a.revision, a.updated, a.dead) != (b.revision, b.updated, b.dead):
-            yield Finding(check="index", subject=str(name), message="The index disagrees with history.")
+    folder = _control_folder(project)
+    try:
+        with closing(_opened(folder)) as repository:
+            records = repository.waiting()
+            yield from leftovers.locks(repository)
+            yield from control.records(repository, progress)
+            yield from leftovers.journal(repository, records, repository.tip())
+    except StorageError as error:
+        yield _broken(error, folder)
+
+
+def _broken(error: StorageError, folder: str) -> Finding:
+    if isinstance(error, DamagedError):
+        return Finding(check="refs" if error.object == MAIN else "objects", subject=error.object, message=error.message)
+    return Finding(check="repository", subject=folder, message=error.message)
+
+
+# One environment
+
+
+def _environment(environment: EnvironmentRepository, progress: Progress) -> Iterator[Finding]:
+    if not environment.exists:
+        return
+    try:
+        environment.parts()
+        repository = _opened(environment.folder)
+    except StorageError as error:
+        yield _broken(error, environment.folder)
+        return
+    with closing(repository), ExitStack() as stack:
+        yield from _Examination(environment, repository, stack, progress).run()
+
+
+class _Examination:
+    """One look at an environment: at the tip and the index that stand when it begins."""
+
+    def __init__(
+        self, environment: EnvironmentRepository, repository: Repository, stack: ExitStack, progress: Progress
+    ) -> None:
+        self._environment = environment
+        self._parts = environment.parts()
+        self._repository = repository
+        self._stack = stack
+        self._progress = progress
+        self._tip: Oid | None = None
+        self._index: Catalog | None = None
+        self._records: list[Record] = []
+
+    def run(self) -> Iterator[Finding]:
+        yield from self._begin()
+        if self._tip is not None:
+            yield from self._history(self._tip)
+        yield from leftovers.journal(self._repository, self._records, self._tip)
+        try:
+            yield from projection.left_alone(self._environment)
+            if self._tip is not None:
+                yield from projection.staging(self._environment, self._tip)
+        except (StorageError, CatalogUnusableError):
+            return  # what keeps these from looking has been named
+
+    def _begin(self) -> list[Finding]:
+        """Let heal what heals by itself, and take a picture of what stands then."""
+        try:
+            with self._parts.repository.locked():
+                return [*self._settle(), *self._picture()]
+        except StorageError as error:
+            # A disk that takes no writes can still be examined.
+            return [_broken(error, self._environment.folder), *self._picture()]
+
+    def _settle(self) -> Iterator[Finding]:
+        try:
+            self._parts.bring_up()
+            self._parts.projection.heal()
+        except StorageError as error:
+            if not isinstance(error, DamagedError) or error.object == MAIN:
+                yield _broken(error, self._environment.folder)
+        except CatalogUnusableError as error:
+            yield Finding(check="index", subject="index.sqlite", message=f"The index cannot be used: {error}.")
+        yield from leftovers.locks(self._repository)
+        yield from leftovers.temporaries(self._parts.repository.sweep())
+
+    def _picture(self) -> Iterator[Finding]:
+        self._records = self._repository.waiting()
+        with suppress(CatalogUnusableError):
+            self._index = self._stack.enter_context(self._parts.catalog.snapshot())
+        try:
+            self._tip = self._repository.tip()
+        except StorageError:
+            self._tip = last_known(self._repository, self._index, self._records)
+            return  # the damage has been named
+        if self._tip is None:
+            self._tip = last_known(self._repository, None, self._records)
+            if self._tip is not None:
+                message = f"The branch is gone. Its last known commit is {self._tip.hex()}. Run doctor --repair."
+                yield Finding(check="refs", subject=MAIN, message=message)
+
+    def _history(self, tip: Oid) -> Iterator[Finding]:
+        """History read once: its objects, its commits, and the index and the tree that follow from it."""
+        history = History(self._repository, self._progress)
+        with closing(Catalog.temporary()) as fresh:
+            with fresh.transaction() as connection:
+                number = rebuild(connection, history.events(tip)) + 1
+                root = self._root(tip)
+                with suppress(DamagedError):
+                    fresh.set_resources(connection, declarations(self._repository, root) if root else [])
+                fresh.set_tip(connection, tip, number)
+            yield from history.findings
+            if self._index and history.complete and root is not None and self._index.tip() == tip:
+                yield from disagreements(self._index, fresh)
+            if root is not None:
+                yield from Tip(self._repository, fresh, root).run()
+
+    def _root(self, tip: Oid) -> Oid | None:
+        try:
+            root = self._repository.commit(tip).tree
+            self._repository.trees.get(root)
+        except DamagedError:
+            return None
+        return root

@@ -97,7 +97,7 @@ def _findings(folder: Path) -> list[doctor.Finding]:
     found: list[doctor.Finding] = []
     for place in stores_below(folder):
         with gitmem.open_store(place) as store:
-            found += doctor.examine_store(store)
+            found += doctor.examine(store)
     for place in environments_below(folder):
         environment = EnvironmentRepository(str(place))
         found += doctor.examine(environment)

@@ -189,9 +189,34 @@ class Catalog:
             connection.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
         connection.execute("COMMIT")
 
+    @classmethod
+    def temporary(cls) -> Catalog:
+        """An index of its own, gone when it is closed; what does not fit into little memory is on the disk."""
+        made = cls("")
+        made._use("")
+        return made
+
+    @contextmanager
+    def snapshot(self) -> Generator[Catalog, None, None]:
+        """The index as it is now, whatever is written to it meanwhile. Raises CatalogUnusableError."""
+        if self._memory:
+            yield self
+            return
+        other = Catalog(self._path)
+        try:
+            other._query("BEGIN")
+            other.tip()
+            yield other
+        finally:
+            other.close()
+
     def move_to_memory(self) -> None:
         """Use an index in memory: the disk takes none. It is made from history like any other."""
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._use(":memory:")
+
+    def _use(self, place: str) -> None:
+        connection = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+        self._all.append(connection)
         self._prepare(connection)
         self._memory = connection
 
@@ -207,6 +232,7 @@ class Catalog:
             with suppress(sqlite3.Error):
                 connection.close()
         self._all.clear()
+        self._memory = None
         self._local = threading.local()
 
     @contextmanager
@@ -277,6 +303,13 @@ class Catalog:
                 name.resource, name.id, before if before is not None else 1 << 62, limit,
             )
         ]  # fmt: skip
+
+    def all_versions(self) -> Iterator[tuple[Name, VersionRow]]:
+        """Every version of every document, by name, oldest first. Streams."""
+        for found in self.connection().execute(
+            f"SELECT resource, id, {_VERSION} FROM versions ORDER BY resource, id, number"
+        ):
+            yield Name(found[0], found[1]), _version(*found[2:])
 
     def resource(self, name: str) -> Memory | None:
         """A resource's declaration."""

@@ -134,9 +134,13 @@ class Reader:
             operation, name = own
             yield Event(name, operation, commit.oid, commit.updated, commit.writer, dead=operation == "delete")
         elif not touches_no_document(commit):
-            if len(commit.parents) > 1:
-                yield from self._side_deletions(commit)
-            yield from self._compared(commit)
+            yield from self.exactly(commit)
+
+    def exactly(self, commit: Commit) -> Iterator[Event | Rejection]:
+        """The same by comparing trees alone, whatever the commit says of itself."""
+        if len(commit.parents) > 1:
+            yield from self._side_deletions(commit)
+        yield from self._compared(commit)
 
     def _compared(self, commit: Commit) -> Iterator[Event | Rejection]:
         before = self._tree(commit.parents[0]) if commit.parents else EMPTY_TREE

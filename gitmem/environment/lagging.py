@@ -28,9 +28,13 @@ _PAGE = 50
 
 @dataclass(slots=True)
 class Found:
-    """What lags: each path with the blob that lies there, and the files that lie at a former place."""
+    """What lags: each path with the blob that lies there, and the files that lie at a former place.
+
+    `behind` are the paths whose entry in `.git/index` lags, so that a plain commit would undo a save.
+    """
 
     bases: dict[Path, Oid | None] = field(default_factory=dict)
+    behind: set[Path] = field(default_factory=set)
     moves: dict[Path, Path] = field(default_factory=dict)
 
 
@@ -89,11 +93,12 @@ class Search:
         """Note a path whose file, or whose `blob` in `.git/index`, is an older version."""
         if file.oid == entry.oid == blob:
             return
+        if blob is None or (blob != entry.oid and self._is_older(path, blob)):
+            # Absent from both, it was never projected, or a person removed it: putting it back loses nothing.
+            found.behind.add(path)
+            found.bases[path] = entry.oid if file.oid == entry.oid else blob
         if file.oid and file.oid != entry.oid and self._is_older(path, file.oid):
             found.bases[path] = file.oid
-        elif blob is None or (blob != entry.oid and self._is_older(path, blob)):
-            # Absent from both, it was never projected, or a person removed it: putting it back loses nothing.
-            found.bases[path] = entry.oid if file.oid == entry.oid else blob
 
     def _look_at_former_place(self, text: bytes, blob: Oid, found: Found) -> None:
         path = tuple(os.fsdecode(text).split("/"))
@@ -101,6 +106,7 @@ class Search:
         with suppress(DamagedError):
             if name and locate(self._repository.trees, self._root, name)[1] and self._is_version(name, blob):
                 found.bases[path] = None
+                found.behind.add(path)
 
     def _is_older(self, path: Path, blob: Oid) -> bool:
         name = named_by(path)

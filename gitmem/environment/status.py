@@ -211,7 +211,7 @@ class _Files:
                 return FileStatus(path=text, state="invalid", reason=file.odd or "it is no declaration of a resource")
             return FileStatus(path=text, state="unadopted", change=_change(entry, file), reason=_BY_GIT)
         if entry is None and _KEPT.search(path[-1]):
-            return FileStatus(path=text, state="misplaced", reason=_KEPT_ASIDE)
+            return FileStatus(path=text, state="misplaced", reason=KEPT_ASIDE)
         if entry is None and path[-1].endswith(".json"):
             return FileStatus(path=text, state="misplaced", reason="no document can have its file there")
         return None
@@ -219,7 +219,7 @@ class _Files:
 
 _BROUGHT_UP: Final = "gitmem has yet to bring it to the newest version"
 _BY_GIT: Final = "commit it with git, or declare the resource in gitmem.toml and run gitmem deploy"
-_KEPT_ASIDE: Final = "an edit that met a save was kept here; take from it what you need, then delete it"
+KEPT_ASIDE: Final = "an edit that met a save was kept here; take from it what you need, then delete it"
 
 
 def _shown(verdict: Adopt | PutBack | Leave | Lags, standing: Standing) -> tuple[State, Kind | None, str | None]:

@@ -17,6 +17,7 @@ from gitmem.git.journal import Journal, Record, StagedObject, from_this_boot, st
 from gitmem.git.lock import WriterLock
 from gitmem.git.objects import Objects, Oid, object_id
 from gitmem.git.refs import MAIN, MainRef
+from gitmem.git.scratch import sweep
 from gitmem.git.trees import Trees
 
 LOCK_SECONDS: Final = 10.0
@@ -219,14 +220,15 @@ class Repository:
         for record in self._journal.records():
             known |= {record.old, record.new}
         # Git's reflog tells a person's reset of main from a move that a crash has lost.
-        if (tip is None or tip in known) and not self._moved_away_from(last.new):
+        if (tip is None or tip in known) and not self.moved_away_from(last.new):
             if not from_this_boot(last):
                 self._rewrite_lost()
             if self.objects.intact(last.new, "commit"):
                 self._hold_main(tip, last.new)
                 self.main.swap()
 
-    def _moved_away_from(self, tip: Oid) -> bool:
+    def moved_away_from(self, tip: Oid) -> bool:
+        """Whether Git's reflog says that a person moved main away from a commit."""
         try:
             with open(os.path.join(self.git_dir, "logs", MAIN), "rb") as file:
                 return any(line.startswith(tip.hex().encode() + b" ") for line in file)
@@ -234,16 +236,23 @@ class Repository:
             return False
 
     def _recover_from_crash(self) -> None:
-        """On opening: take up a journal that a crash left. Leaves a live writer's alone."""
+        """On opening: take up what a killed gitmem left. Leaves a live writer's alone."""
         with suppress(OSError, BusyError, StorageError):
-            if not self._journal.open(create=False):
-                return
-            if self._journal.is_empty():
+            waiting = self._journal.open(create=False) and not self._journal.is_empty()
+            littered = os.path.isdir(self.scratch) and os.listdir(self.scratch)
+            if not waiting and not littered and self.main.held_value() is None:
                 return
             with self._lock.hold(0):
-                self._settle()
-                if any(not from_this_boot(record) for record in self._journal.records()):
-                    self._rewrite_lost()
+                if waiting:
+                    self._settle()
+                    if any(not from_this_boot(record) for record in self._journal.records()):
+                        self._rewrite_lost()
+                self._drop_own_ref_lock()
+                self.sweep()
+
+    def sweep(self) -> list[str]:
+        """Remove left-over temporary files; the paths of those that may hold a person's text. Needs the lock."""
+        return sweep(self.scratch, self.objects.exists)
 
     def _rewrite_lost(self) -> None:
         for record in self._journal.records():
@@ -283,6 +292,13 @@ class Repository:
                 self._seen_end = 0
                 reach("after-checkpoint")
 
+    def waiting(self) -> list[Record]:
+        """The saves that no checkpoint has covered, oldest first."""
+        with suppress(OSError):
+            if self._journal.open(create=False):
+                return list(self._journal.records())
+        return []
+
     def pending_bytes(self) -> int:
         """How much of the journal waits for a checkpoint, as this process knows it."""
         return self._journal.end
@@ -317,6 +333,11 @@ class Repository:
         """The branch that HEAD names; None where it is detached."""
         head = self._state("HEAD").strip()
         return head.removeprefix("ref: ").removeprefix("refs/heads/") if head.startswith("ref: ") else None
+
+    @property
+    def ignores_case(self) -> bool:
+        """Whether this disk cannot tell names that differ in case only, as Git found when it was made."""
+        return self._config.flag("core.ignorecase")
 
     def rebasing_main(self) -> bool:
         """Whether a rebase of main is under way, here or in a linked worktree: its abort would reset main."""

@@ -60,6 +60,12 @@ class Tree:
         entry = self.rendered.get(_bytes(name) + b"/")
         return entry[-20:] if entry else None
 
+    def beyond(self, other: Tree | None) -> Iterator[tuple[str, Entry]]:
+        """The entries that `other` does not have just so."""
+        known = other.rendered if other else {}
+        for key, entry in self.rendered.items() - known.items():
+            yield key.rstrip(b"/").decode("utf-8", "surrogateescape"), _unrendered(entry)
+
     def replaced(self, changes: Mapping[bytes, bytes | None]) -> tuple[Tree, bytes]:
         """A tree with some rendered entries set or removed, and its bytes."""
         rendered = dict(self.rendered)

@@ -1,0 +1,1 @@
+"""What doctor looks at: each module holds the checks of one part of an environment."""

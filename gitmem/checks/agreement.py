@@ -1,0 +1,70 @@
+"""The index against one made anew from history (invariants 2 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
+
+from gitmem.checks.findings import Finding
+from gitmem.environment.catalog import Catalog, Row, VersionRow
+from gitmem.environment.layout import Name
+
+T = TypeVar("T")
+
+
+def disagreements(index: Catalog, fresh: Catalog) -> Iterator[Finding]:
+    """Each document and resource of which the two say different things. Streams."""
+    for name, ours, theirs in _joined(index.documents(), fresh.documents()):
+        if ours is None or theirs is None or not _same(ours, theirs):
+            yield _finding(name, f"says {_shown(ours)}; history says {_shown(theirs)}")
+    for name, old, new in _joined(_histories(index), _histories(fresh)):
+        if old != new:
+            yield _finding(name, f"has {len(old or ())} versions; history has {len(new or ())}, or others")
+    declared, there = ({memory.id: memory for memory, _ in catalog.resources()} for catalog in (index, fresh))
+    for resource in sorted(declared.keys() | there.keys()):
+        if declared.get(resource) != there.get(resource):
+            yield _finding(resource, "has another declaration than the tip")
+
+
+def _joined(
+    ours: Iterator[tuple[Name, T]], theirs: Iterator[tuple[Name, T]]
+) -> Iterator[tuple[Name, T | None, T | None]]:
+    """Two streams that are sorted by name, side by side."""
+    left, right = next(ours, None), next(theirs, None)
+    while left or right:
+        name = min(pair[0] for pair in (left, right) if pair)
+        here = left[1] if left and left[0] == name else None
+        there = right[1] if right and right[0] == name else None
+        yield name, here, there
+        left = next(ours, None) if here is not None else left
+        right = next(theirs, None) if there is not None else right
+
+
+def _same(ours: Row, theirs: Row) -> bool:
+    if (ours.revision, ours.updated, ours.writer, ours.dead) != (
+        theirs.revision, theirs.updated, theirs.writer, theirs.dead
+    ):  # fmt: skip
+        return False
+    # The index may leave these out until they are first read.
+    return (not ours.blob or ours.blob == theirs.blob) and (not ours.meta or ours.meta == theirs.meta)
+
+
+def _histories(catalog: Catalog) -> Iterator[tuple[Name, list[tuple[object, ...]]]]:
+    for name, rows in groupby(catalog.all_versions(), key=itemgetter(0)):
+        yield name, [_key(row) for _, row in rows]
+
+
+def _key(row: VersionRow) -> tuple[object, ...]:
+    return row.revision, row.updated, row.writer, row.operation, row.message
+
+
+def _shown(row: Row | None) -> str:
+    if row is None:
+        return "nothing"
+    return f"{'deleted at ' if row.dead else ''}revision {row.revision.hex()[:12]}"
+
+
+def _finding(subject: object, what: str) -> Finding:
+    return Finding(check="index", subject=str(subject), message=f"The index {what}. Run gitmem doctor --repair.")
