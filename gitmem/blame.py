@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from gitmem.clock import to_rfc3339
-from gitmem.environment.catalog import VersionRow
 from gitmem.environment.layout import Name
+from gitmem.environment.rows import VersionRow
 from gitmem.limits import PAGE_DOCUMENTS
 from gitmem.records import Revision, Writer
 from gitmem.store import Environment

@@ -12,10 +12,10 @@ from typing import Final, cast
 from gitmem import cursor as cursors
 from gitmem.clock import to_rfc3339
 from gitmem.codec import Content
-from gitmem.environment.catalog import Row, VersionRow
 from gitmem.environment.draft import Draft, Stored
 from gitmem.environment.engine import EnvironmentRepository
 from gitmem.environment.layout import Name
+from gitmem.environment.rows import Row, VersionRow
 from gitmem.errors import (
     GitmemError,
     InvalidRequestError,

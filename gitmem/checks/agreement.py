@@ -8,8 +8,9 @@ from operator import itemgetter
 from typing import TypeVar
 
 from gitmem.checks.findings import Finding
-from gitmem.environment.catalog import Catalog, Row, VersionRow
+from gitmem.environment.catalog import Catalog
 from gitmem.environment.layout import Name
+from gitmem.environment.rows import Row, VersionRow
 
 T = TypeVar("T")
 

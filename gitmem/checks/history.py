@@ -8,11 +8,11 @@ from typing import Final
 
 from gitmem.checks.findings import Finding
 from gitmem.codec import TOMBSTONE
-from gitmem.environment.catalog import Event
 from gitmem.environment.catchup import Progress
 from gitmem.environment.comparison import ATTRIBUTES_FILE
 from gitmem.environment.history import Reader, Rejection, operation_of, touches_no_document
 from gitmem.environment.layout import RESOURCE_FILE, Name, named_by, text_path
+from gitmem.environment.rows import Event
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Commit
 from gitmem.git.objects import Kind, Oid, object_id

@@ -11,12 +11,23 @@ import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from gitmem.environment.layout import Name
+from gitmem.environment.rows import (
+    Event,
+    Row,
+    State,
+    Unprojected,
+    VersionRow,
+    columns,
+    memory_of,
+    row_of,
+    session_of,
+    version_of,
+)
 from gitmem.git.objects import Oid
-from gitmem.records import OWNER, Memory, Provider, Writer
+from gitmem.records import Memory
 
 _SCHEMA_VERSION: Final = 2
 _SCHEMA: Final = """
@@ -48,83 +59,6 @@ CREATE TABLE rejected (
 _TABLES: Final = ("resources", "documents", "versions", "unprojected", "rejected")
 _ROW: Final = "revision, blob, updated, session, dead, merged, title, summary, policy, bytes"
 _VERSION: Final = "number, revision, blob, updated, session, operation, message"
-
-
-@dataclass(frozen=True, slots=True)
-class Meta:
-    """What a listing shows of a document's content."""
-
-    title: str
-    summary: str
-    policy: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the index holds of one document; `blob` and `meta` are None until first read."""
-
-    revision: Oid
-    blob: Oid | None
-    updated: int
-    writer: Writer
-    dead: bool
-    merged: bool = False
-    meta: Meta | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class VersionRow:
-    """One version in a document's history; `number` grows with time within the document."""
-
-    number: int
-    revision: Oid
-    blob: Oid | None
-    updated: int
-    writer: Writer
-    operation: str
-    message: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """What one commit did to one document."""
-
-    name: Name
-    operation: str
-    commit: Oid
-    updated: int
-    writer: Writer
-    blob: Oid | None = None
-    meta: Meta | None = None
-    dead: bool = False
-    merged: bool = False
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Where the index stands: its tip, and the number that the next version gets.
-
-    `unchecked`: files may lag that `unprojected` does not name (the table was lost, or a save cut
-    short). `lagging`: paths lag. `noted`: paths are noted, lagging or edited. `rejected`: committed
-    files do not count.
-    """
-
-    tip: Oid | None
-    number: int
-    unchecked: bool
-    lagging: bool
-    noted: bool
-    rejected: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Unprojected:
-    """A path whose file or `.git/index` entry lags: the blob that gitmem last put there."""
-
-    base: Oid | None
-    staged: bool
 
 
 class CatalogUnusableError(Exception):
@@ -277,7 +211,7 @@ class Catalog:
         tip, revision, *rest = self._query(
             f"SELECT tip, {_ROW} FROM state LEFT JOIN documents ON resource = ? AND id = ?", name.resource, name.id
         )[0]
-        return tip, _row(revision, *rest) if revision is not None else None
+        return tip, row_of(revision, *rest) if revision is not None else None
 
     def recent(
         self, resource: str, after: tuple[int, str] | None, limit: int
@@ -291,12 +225,12 @@ class Catalog:
             resource, updated, updated, document_id, limit,
         )  # fmt: skip
         tip = found[0][0] if found else self.tip()
-        return tip, [(row[1], _row(*row[2:])) for row in found]
+        return tip, [(row[1], row_of(*row[2:])) for row in found]
 
     def versions(self, name: Name, before: int | None, limit: int) -> list[VersionRow]:
         """A document's versions, newest first, behind number `before`."""
         return [
-            _version(*row)
+            version_of(*row)
             for row in self._query(
                 f"SELECT {_VERSION} FROM versions WHERE resource = ? AND id = ? AND number < ?"
                 " ORDER BY number DESC LIMIT ?",
@@ -309,17 +243,17 @@ class Catalog:
         for found in self.connection().execute(
             f"SELECT resource, id, {_VERSION} FROM versions ORDER BY resource, id, number"
         ):
-            yield Name(found[0], found[1]), _version(*found[2:])
+            yield Name(found[0], found[1]), version_of(*found[2:])
 
     def resource(self, name: str) -> Memory | None:
         """A resource's declaration."""
         found = self._query("SELECT description, kind, max_bytes FROM resources WHERE name = ?", name)
-        return _memory(name, *found[0]) if found else None
+        return memory_of(name, *found[0]) if found else None
 
     def resources(self) -> list[tuple[Memory, int]]:
         """Every resource with its number of live documents, by name."""
         return [
-            (_memory(*row[:4]), row[4])
+            (memory_of(*row[:4]), row[4])
             for row in self._query(
                 "SELECT name, description, kind, max_bytes, (SELECT COUNT(*) FROM documents"
                 " WHERE resource = name AND dead = 0) FROM resources ORDER BY name"
@@ -337,7 +271,7 @@ class Catalog:
         for found in self.connection().execute(
             f"SELECT resource, id, {_ROW} FROM documents {where} ORDER BY resource, id", values
         ):
-            yield Name(found[0], found[1]), _row(*found[2:])
+            yield Name(found[0], found[1]), row_of(*found[2:])
 
     def is_unchecked(self) -> bool:
         """Whether files may lag that `unprojected` does not name: the table was lost, or a save cut short."""
@@ -455,34 +389,3 @@ def _apply(connection: sqlite3.Connection, event: Event, number: int, rejected: 
             connection.execute("DELETE FROM rejected WHERE resource = ? AND id = ?", key)
     elif not event.dead:
         Catalog.set_rejected(connection, key, event.commit, "its id is reserved by a deletion")
-
-
-def session_of(writer: Writer) -> str | None:
-    """The session column: NULL for an owner."""
-    return (writer.session_id or "") if writer.kind == "agent" else None
-
-
-def _writer(session: str | None) -> Writer:
-    return OWNER if session is None else Writer(kind="agent", session_id=session or None)
-
-
-def columns(meta: Meta | None) -> tuple[Any, ...]:
-    """The columns of a document's metadata."""
-    return (meta.title, meta.summary, meta.policy, meta.bytes) if meta else (None, None, None, None)
-
-
-def _row(revision: Oid, blob: Oid | None, updated: int, session: str | None, dead: int, merged: int,
-         title: str | None, summary: str | None, policy: str | None, size: int | None) -> Row:  # fmt: skip
-    meta = None
-    if title is not None and summary is not None and policy is not None and size is not None:
-        meta = Meta(title, summary, policy, size)
-    return Row(revision, blob, updated, _writer(session), bool(dead), bool(merged), meta)
-
-
-def _version(number: int, revision: Oid, blob: Oid | None, updated: int, session: str | None, operation: str,
-             message: str | None) -> VersionRow:  # fmt: skip
-    return VersionRow(number, revision, blob, updated, _writer(session), operation, message)
-
-
-def _memory(name: str, description: str, kind: str, max_bytes: int) -> Memory:
-    return Memory(id=name, description=description, provider=Provider(kind=kind, max_bytes=max_bytes))

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from gitmem.codec import loads
-from gitmem.environment.catalog import Catalog, Event
+from gitmem.environment.catalog import Catalog
 from gitmem.environment.history import Reader, Rejection, touches_no_document
 from gitmem.environment.layout import RESOURCE_FILE, locate, text_path
 from gitmem.environment.rebuild import rebuild
+from gitmem.environment.rows import Event
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Commit
 from gitmem.git.objects import Oid

@@ -11,10 +11,11 @@ from typing import Final
 from gitmem import codec
 from gitmem.clock import Clock
 from gitmem.codec import Content, decode, encode
-from gitmem.environment.catalog import Catalog, Event, Row
+from gitmem.environment.catalog import Catalog
 from gitmem.environment.handedits import Adopt, Leave, PutBack, Standing, judge, lost
 from gitmem.environment.history import Reader, meta_of
 from gitmem.environment.layout import RESOURCE_FILE, Name, locate, split, text_path
+from gitmem.environment.rows import Event, Row
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import DamagedError, NotFoundError, StorageError
 from gitmem.git.commits import Person, render

@@ -12,9 +12,10 @@ from contextlib import suppress
 from typing import Final, TypeVar, cast
 
 from gitmem.codec import Content, decode
-from gitmem.environment.catalog import Catalog, Row, VersionRow
+from gitmem.environment.catalog import Catalog
 from gitmem.environment.layout import Name
 from gitmem.environment.opened import Change, Opened, Ticket
+from gitmem.environment.rows import Row, VersionRow
 from gitmem.environment.settings import DEFAULTS, Settings
 from gitmem.errors import GitmemError
 from gitmem.git.housekeeping import Housekeeping, Size, measure

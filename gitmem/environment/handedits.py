@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gitmem.codec import Content
-from gitmem.environment.catalog import Catalog, Unprojected
+from gitmem.environment.catalog import Catalog
 from gitmem.environment.history import checked
 from gitmem.environment.layout import Name
+from gitmem.environment.rows import Unprojected
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import InvalidDocumentError
 from gitmem.git.trees import Entry

@@ -16,8 +16,8 @@ from itertools import count
 from typing import Final
 
 from gitmem.codec import Content, decode
-from gitmem.environment.catalog import Event, Meta
 from gitmem.environment.layout import Name, locate, named_by
+from gitmem.environment.rows import Event, Meta
 from gitmem.errors import DamagedError, InvalidDocumentError, LimitExceededError
 from gitmem.git.commits import Commit, own_write
 from gitmem.git.objects import Oid

@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from gitmem.codec import Content, decode
-from gitmem.environment.catalog import Catalog, CatalogUnusableError, Row, State, VersionRow
+from gitmem.environment.catalog import Catalog, CatalogUnusableError
 from gitmem.environment.catchup import CatchUp
 from gitmem.environment.draft import Draft, Head, root_of
 from gitmem.environment.history import Reader, meta_of
 from gitmem.environment.layout import Name, text_path
 from gitmem.environment.projection import Projection
+from gitmem.environment.rows import Row, State, VersionRow
 from gitmem.environment.settings import Settings
 from gitmem.environment.upkeep import Upkeep
 from gitmem.environment.worktree import WorkTree

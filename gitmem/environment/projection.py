@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from gitmem.environment.catalog import Catalog, CatalogUnusableError, State
+from gitmem.environment.catalog import Catalog, CatalogUnusableError
 from gitmem.environment.comparison import differs
 from gitmem.environment.draft import FileChange
 from gitmem.environment.lagging import Search
 from gitmem.environment.layout import text_path
+from gitmem.environment.rows import State
 from gitmem.environment.worktree import WorkTree
 from gitmem.errors import DamagedError, StorageError
 from gitmem.failpoints import reach

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from gitmem.environment.catalog import Event, columns, session_of
 from gitmem.environment.history import Rejection
+from gitmem.environment.rows import Event, columns, session_of
 
 _LINE: Final = """
 CREATE TEMP TABLE IF NOT EXISTS line (

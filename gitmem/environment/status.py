@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from gitmem.codec import Content, decode
-from gitmem.environment.catalog import Catalog, CatalogUnusableError, Unprojected
+from gitmem.environment.catalog import Catalog, CatalogUnusableError
 from gitmem.environment.catchup import declaration
 from gitmem.environment.comparison import ATTRIBUTES_FILE, compared, differs
 from gitmem.environment.engine import EnvironmentRepository
@@ -18,6 +18,7 @@ from gitmem.environment.handedits import OLDER, Adopt, Lags, Leave, PutBack, Sta
 from gitmem.environment.history import FILE_MODES
 from gitmem.environment.lagging import Search
 from gitmem.environment.layout import Name, locate, named_by, resource_named_by, text_path
+from gitmem.environment.rows import Unprojected
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import DamagedError
 from gitmem.git.objects import Oid
