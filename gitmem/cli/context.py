@@ -23,7 +23,7 @@ class Options:
 
     store: str | None = None
     project: str | None = None
-    environment: str = "development"
+    environment: str | None = None
     json: bool = False
     progress: ProgressLine = field(default_factory=ProgressLine)
 
@@ -45,7 +45,7 @@ class Options:
 
     def environment_of(self, store: Store) -> Environment:
         """The environment in an open store. Raises InvalidRequestError, ProjectNotFoundError."""
-        return store.existing_project(self._project_id(store)).environment(self.environment)
+        return store.existing_project(self._project_id(store)).environment(self.environment or "development")
 
     @contextmanager
     def opened_store(self) -> Generator[Store, None, None]:

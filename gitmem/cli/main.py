@@ -37,6 +37,9 @@ COMMANDS: Final = {
     "blame": "history:blame",
     "export": "transfer:export_documents",
     "import": "transfer:import_documents",
+    "status": "health:status",
+    "doctor": "health:doctor",
+    "gc": "health:gc",
     "demo": "demo:demo",
 }
 """Each command with the module and name of its function; a module is imported when it is needed."""

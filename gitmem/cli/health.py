@@ -1,0 +1,102 @@
+"""The commands that look after a store: status, doctor, gc."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from gitmem import doctor as doctors
+from gitmem.cli.context import Options, command
+from gitmem.cli.output import say, say_json, table
+from gitmem.doctor import Finding
+from gitmem.environment.status import FileStatus, Status
+from gitmem.errors import EXIT_DONE, EXIT_FAILED
+from gitmem.git.housekeeping import Size
+from gitmem.store import Environment, Store
+
+
+@command("status")
+def status(options: Options) -> None:
+    """Show how the working tree and the repository stand.
+
+    Lists every file that is not what the newest commit says: hand edits that wait to be committed,
+    those that are not valid, and files that lag behind.
+    """
+    with options.opened() as environment:
+        found = environment.status()
+        size = environment.size() if environment.exists else None
+    if options.json:
+        say_json(found.to_json() | {"size": _size_json(size) if size else None})
+    else:
+        say(*_standing(environment, found, size), *table(map(_row, found.files)))
+
+
+@command("doctor")
+@click.option("--repair", is_flag=True, help="Mend what can be mended without losing anything.")
+def doctor(options: Options, repair: bool) -> int:
+    """Check every promise that gitmem makes.
+
+    Looks at the whole store, or with --project or --environment at one environment. Ends with
+    status 1 where it finds something.
+    """
+    with options.opened_store() as store:
+        place = _place(options, store)
+        repaired = doctors.repair(place, options.progress) if repair else []
+        found = doctors.examine(place, options.progress)
+    if options.json:
+        findings = {"findings": [finding.to_json() for finding in found]}
+        say_json(findings | ({"repaired": [finding.to_json() for finding in repaired]} if repair else {}))
+    else:
+        say(*_report("repaired", repaired), *(_report("found", found) or ["healthy"]))
+    return EXIT_FAILED if found else EXIT_DONE
+
+
+@command("gc")
+def gc(options: Options) -> None:
+    """Pack the repository. Nothing is pruned."""
+    with options.opened() as environment:
+        packed = environment.collect()
+        size = environment.size() if environment.exists else None
+    if options.json:
+        say_json({"packed": packed, "size": _size_json(size) if size else None})
+    else:
+        say(f"packed {packed:,} object{'' if packed == 1 else 's'}", *([f"size  {_size(size)}"] if size else []))
+
+
+def _place(options: Options, store: Store) -> Store | Environment:
+    narrowed = options.project is not None or options.environment is not None
+    return options.environment_of(store) if narrowed else store
+
+
+def _report(what: str, findings: Sequence[Finding]) -> list[str]:
+    return table((what, finding.check, f"{finding.subject}: {finding.message}") for finding in findings)
+
+
+def _standing(environment: Environment, found: Status, size: Size | None) -> list[str]:
+    where = "main" if found.on_main else f"{found.branch or 'no branch'}; gitmem writes main"
+    lines = [f"{environment.folder} is on {where}: {found.documents} document{'' if found.documents == 1 else 's'}"]
+    if found.operation:
+        lines.append(f"A {found.operation} is under way: hand edits wait until it has ended.")
+    if found.lock:
+        lines.append(f"{found.lock} keeps .git/index behind. If no git is running, remove it.")
+    if not found.index_current:
+        lines.append("The index was behind and has been brought up.")
+    if size:
+        lines.append(f"size  {_size(size)}")
+    return lines
+
+
+def _row(file: FileStatus) -> tuple[str, ...]:
+    return file.state, file.path, file.reason or file.change or ""
+
+
+def _size(size: Size) -> str:
+    due = "; gitmem gc is due" if size.due else ""
+    packs = f"{size.packs} pack{'' if size.packs == 1 else 's'}"
+    return f"{size.pack_bytes:,} bytes in {packs}, about {size.loose:,} loose objects{due}"
+
+
+def _size_json(size: Size) -> dict[str, Any]:
+    return {"looseObjects": size.loose, "packs": size.packs, "packBytes": size.pack_bytes, "due": size.due}
