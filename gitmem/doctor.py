@@ -19,7 +19,8 @@ from gitmem.checks.history import History
 from gitmem.checks.refs import last_known
 from gitmem.checks.repairs import mend_environment, mend_repository
 from gitmem.checks.tip import Tip
-from gitmem.environment.catalog import Catalog, CatalogUnusableError
+from gitmem.database import DatabaseUnusableError
+from gitmem.environment.catalog import Catalog
 from gitmem.environment.catchup import Progress, declarations, silent
 from gitmem.environment.engine import EnvironmentRepository
 from gitmem.environment.rebuild import rebuild
@@ -160,7 +161,7 @@ class _Examination:
             yield from projection.left_alone(self._environment)
             if self._tip is not None:
                 yield from projection.staging(self._environment, self._tip)
-        except (StorageError, CatalogUnusableError):
+        except (StorageError, DatabaseUnusableError):
             return  # what keeps these from looking has been named
 
     def _begin(self) -> list[Finding]:
@@ -179,14 +180,14 @@ class _Examination:
         except StorageError as error:
             if not isinstance(error, DamagedError) or error.object == MAIN:
                 yield _broken(error, self._environment.folder)
-        except CatalogUnusableError as error:
+        except DatabaseUnusableError as error:
             yield Finding(check="index", subject="index.sqlite", message=f"The index cannot be used: {error}.")
         yield from leftovers.locks(self._repository)
         yield from leftovers.temporaries(self._parts.repository.sweep())
 
     def _picture(self) -> Iterator[Finding]:
         self._records = self._repository.waiting()
-        with suppress(CatalogUnusableError):
+        with suppress(DatabaseUnusableError):
             self._index = self._stack.enter_context(self._parts.catalog.snapshot())
         try:
             self._tip = self._repository.tip()

@@ -10,29 +10,31 @@ from typing import TypeVar
 from gitmem.checks.findings import Finding
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.layout import Name
-from gitmem.environment.rows import Row, VersionRow
+from gitmem.environment.rows import Row, Save, VersionRow
 
+K = TypeVar("K", Name, str)
 T = TypeVar("T")
 
 
 def disagreements(index: Catalog, fresh: Catalog) -> Iterator[Finding]:
-    """Each document and resource of which the two say different things. Streams."""
+    """Each document, session and resource of which the two say different things. Streams."""
     for name, ours, theirs in _joined(index.documents(), fresh.documents()):
         if ours is None or theirs is None or not _same(ours, theirs):
             yield _finding(name, f"says {_shown(ours)}; history says {_shown(theirs)}")
     for name, old, new in _joined(_histories(index), _histories(fresh)):
         if old != new:
             yield _finding(name, f"has {len(old or ())} versions; history has {len(new or ())}, or others")
+    for session, known, real in _joined(_saves(index), _saves(fresh)):
+        if known != real:
+            yield _finding(session, f"has {len(known or ())} saves; history has {len(real or ())}, or others")
     declared, there = ({memory.id: memory for memory, _ in catalog.resources()} for catalog in (index, fresh))
     for resource in sorted(declared.keys() | there.keys()):
         if declared.get(resource) != there.get(resource):
             yield _finding(resource, "has another declaration than the tip")
 
 
-def _joined(
-    ours: Iterator[tuple[Name, T]], theirs: Iterator[tuple[Name, T]]
-) -> Iterator[tuple[Name, T | None, T | None]]:
-    """Two streams that are sorted by name, side by side."""
+def _joined(ours: Iterator[tuple[K, T]], theirs: Iterator[tuple[K, T]]) -> Iterator[tuple[K, T | None, T | None]]:
+    """Two streams that are sorted by their keys, side by side."""
     left, right = next(ours, None), next(theirs, None)
     while left or right:
         name = min(pair[0] for pair in (left, right) if pair)
@@ -55,6 +57,11 @@ def _same(ours: Row, theirs: Row) -> bool:
 def _histories(catalog: Catalog) -> Iterator[tuple[Name, list[tuple[object, ...]]]]:
     for name, rows in groupby(catalog.all_versions(), key=itemgetter(0)):
         yield name, [_key(row) for _, row in rows]
+
+
+def _saves(catalog: Catalog) -> Iterator[tuple[str, list[Save]]]:
+    for session, rows in groupby(catalog.all_saves(), key=itemgetter(0)):
+        yield session, [save for _, save in rows]
 
 
 def _key(row: VersionRow) -> tuple[object, ...]:

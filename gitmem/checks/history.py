@@ -10,7 +10,7 @@ from gitmem.checks.findings import Finding
 from gitmem.codec import TOMBSTONE
 from gitmem.environment.catchup import Progress
 from gitmem.environment.comparison import ATTRIBUTES_FILE
-from gitmem.environment.history import Reader, Rejection, operation_of, touches_no_document
+from gitmem.environment.history import Outcome, Reader, operation_of, touches_no_document
 from gitmem.environment.layout import RESOURCE_FILE, Name, named_by, text_path
 from gitmem.environment.rows import Event
 from gitmem.errors import DamagedError
@@ -44,7 +44,7 @@ class History:
         for _ in self._line(tip):
             pass
 
-    def events(self, tip: Oid) -> Iterator[Event | Rejection]:
+    def events(self, tip: Oid) -> Iterator[Outcome]:
         """What each commit of the line did to documents, newest first, by comparing trees alone.
 
         Every object is read on the way, and every commit of gitmem's own held against its subject.

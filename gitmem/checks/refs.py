@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-from gitmem.environment.catalog import Catalog, CatalogUnusableError
+from gitmem.database import DatabaseUnusableError
+from gitmem.environment.catalog import Catalog
 from gitmem.errors import DamagedError
 from gitmem.git.journal import Record
 from gitmem.git.objects import Oid
@@ -31,7 +32,7 @@ def _remembered(repository: Repository, catalog: Catalog | None, records: list[R
     if records:
         yield records[-1].new
     if catalog is not None:
-        with suppress(CatalogUnusableError):
+        with suppress(DatabaseUnusableError):
             tip = catalog.tip()
             if tip is not None:
                 yield tip

@@ -6,17 +6,17 @@ history; a row's blob and metadata may also be missing and are then filled in wh
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
+from gitmem.database import Database, DatabaseUnusableError
 from gitmem.environment.layout import Name
 from gitmem.environment.rows import (
     Event,
     Row,
+    Save,
     State,
     Unprojected,
     VersionRow,
@@ -29,7 +29,7 @@ from gitmem.environment.rows import (
 from gitmem.git.objects import Oid
 from gitmem.records import Memory
 
-_SCHEMA_VERSION: Final = 2
+_SCHEMA_VERSION: Final = 3
 _SCHEMA: Final = """
 CREATE TABLE state (
     one INTEGER PRIMARY KEY CHECK (one = 1), tip BLOB, number INTEGER NOT NULL, unchecked INTEGER NOT NULL
@@ -50,151 +50,56 @@ CREATE TABLE versions (
     updated INTEGER NOT NULL, session TEXT, operation TEXT NOT NULL, message TEXT,
     PRIMARY KEY (resource, id, number)
 ) WITHOUT ROWID;
+CREATE TABLE saves (
+    session TEXT NOT NULL, seq INTEGER NOT NULL, resource TEXT NOT NULL, id TEXT NOT NULL, revision BLOB NOT NULL,
+    PRIMARY KEY (session, seq), UNIQUE (session, revision)
+) WITHOUT ROWID;
 CREATE TABLE unprojected (path TEXT PRIMARY KEY, base BLOB, staged INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE rejected (
     resource TEXT NOT NULL, id TEXT NOT NULL, revision BLOB NOT NULL, reason TEXT NOT NULL,
     PRIMARY KEY (resource, id)
 ) WITHOUT ROWID;
 """
-_TABLES: Final = ("resources", "documents", "versions", "unprojected", "rejected")
+_TABLES: Final = ("resources", "documents", "versions", "saves", "unprojected", "rejected")
 _ROW: Final = "revision, blob, updated, session, dead, merged, title, summary, policy, bytes"
 _VERSION: Final = "number, revision, blob, updated, session, operation, message"
 
 
-class CatalogUnusableError(Exception):
-    """The index file cannot be used: damaged, of another schema, or on a disk that refuses."""
+class Catalog(Database):
+    """The index of one environment. Written under the writer's lock; read from any thread.
 
-
-class Catalog:
-    """The index of one environment. Written under the writer's lock; read from any thread."""
+    Its methods raise DatabaseUnusableError.
+    """
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._local = threading.local()
-        self._inode = 0
-        self._all: list[sqlite3.Connection] = []
-        self._memory: sqlite3.Connection | None = None
-        self._memory_lock = threading.RLock()
-
-    # Opening
-
-    def connection(self) -> sqlite3.Connection:
-        """This thread's connection to the file that lies there now. Raises CatalogUnusableError."""
-        if self._memory:
-            return self._memory
-        try:
-            inode = os.stat(self._path).st_ino
-        except FileNotFoundError:
-            inode = 0
-        held: tuple[int, sqlite3.Connection] | None = getattr(self._local, "held", None)
-        if held and held[0] == inode:
-            return held[1]
-        connection = self._connected()
-        self._all.append(connection)
-        self._local.held = (os.stat(self._path).st_ino, connection)
-        return connection
-
-    def _connected(self) -> sqlite3.Connection:
-        try:
-            connection = sqlite3.connect(
-                self._path, isolation_level=None, check_same_thread=False, timeout=10, cached_statements=64
-            )
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-        except sqlite3.Error as error:
-            raise CatalogUnusableError(str(error)) from error
-        return connection
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        connection.execute("PRAGMA synchronous=NORMAL")
-        if version == _SCHEMA_VERSION:
-            return
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA_VERSION:
-            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-                connection.execute(f'DROP TABLE "{name}"')
-            for statement in _SCHEMA.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
-        connection.execute("COMMIT")
+        super().__init__(path, _SCHEMA, _SCHEMA_VERSION)
 
     @classmethod
     def temporary(cls) -> Catalog:
         """An index of its own, gone when it is closed; what does not fit into little memory is on the disk."""
         made = cls("")
-        made._use("")
+        made.use("")
         return made
 
     @contextmanager
     def snapshot(self) -> Generator[Catalog, None, None]:
-        """The index as it is now, whatever is written to it meanwhile. Raises CatalogUnusableError."""
-        if self._memory:
+        """The index as it is now, whatever is written to it meanwhile."""
+        if self.in_memory:
             yield self
             return
-        other = Catalog(self._path)
+        other = Catalog(self.path)
         try:
-            other._query("BEGIN")
+            other.query("BEGIN")
             other.tip()
             yield other
         finally:
             other.close()
 
-    def move_to_memory(self) -> None:
-        """Use an index in memory: the disk takes none. It is made from history like any other."""
-        self._use(":memory:")
-
-    def _use(self, place: str) -> None:
-        connection = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
-        self._all.append(connection)
-        self._prepare(connection)
-        self._memory = connection
-
-    def discard(self) -> None:
-        """Delete the file, damaged or not; the next use makes an empty one."""
-        self.close()
-        for suffix in ("", "-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                os.unlink(self._path + suffix)
-
-    def close(self) -> None:
-        for connection in self._all:
-            with suppress(sqlite3.Error):
-                connection.close()
-        self._all.clear()
-        self._memory = None
-        self._local = threading.local()
-
-    @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection, None, None]:
-        """Write together, or not at all. Raises CatalogUnusableError."""
-        try:
-            connection = self.connection()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise CatalogUnusableError(str(error)) from error
-
-    def _query(self, sql: str, *values: Any) -> list[Any]:
-        try:
-            return self.connection().execute(sql, values).fetchall()
-        except sqlite3.Error as error:
-            raise CatalogUnusableError(str(error)) from error
-
     # Reading
 
     def state(self) -> State:
         """Where the index stands, in one look."""
-        found = self._query(
+        found = self.query(
             "SELECT tip, number, unchecked, EXISTS (SELECT 1 FROM unprojected WHERE staged = 0),"
             " EXISTS (SELECT 1 FROM unprojected), EXISTS (SELECT 1 FROM rejected) FROM state"
         )
@@ -203,12 +108,12 @@ class Catalog:
 
     def tip(self) -> Oid | None:
         """The commit that the index stands at; None for an empty index."""
-        tip: Oid | None = self._query("SELECT tip FROM state")[0][0]
+        tip: Oid | None = self.query("SELECT tip FROM state")[0][0]
         return tip
 
     def find(self, name: Name) -> tuple[Oid | None, Row | None]:
         """The tip and a document's row, both of one moment."""
-        tip, revision, *rest = self._query(
+        tip, revision, *rest = self.query(
             f"SELECT tip, {_ROW} FROM state LEFT JOIN documents ON resource = ? AND id = ?", name.resource, name.id
         )[0]
         return tip, row_of(revision, *rest) if revision is not None else None
@@ -218,7 +123,7 @@ class Catalog:
     ) -> tuple[Oid | None, list[tuple[str, Row]]]:
         """Live documents in descending update time, then ascending id, behind `after`; and the tip."""
         updated, document_id = after or (1 << 62, "")
-        found = self._query(
+        found = self.query(
             f"SELECT (SELECT tip FROM state), id, {_ROW} FROM documents"
             " WHERE resource = ? AND dead = 0 AND updated <= ? AND (updated < ? OR id > ?)"
             " ORDER BY updated DESC, id LIMIT ?",
@@ -231,7 +136,7 @@ class Catalog:
         """A document's versions, newest first, behind number `before`."""
         return [
             version_of(*row)
-            for row in self._query(
+            for row in self.query(
                 f"SELECT {_VERSION} FROM versions WHERE resource = ? AND id = ? AND number < ?"
                 " ORDER BY number DESC LIMIT ?",
                 name.resource, name.id, before if before is not None else 1 << 62, limit,
@@ -245,16 +150,32 @@ class Catalog:
         ):
             yield Name(found[0], found[1]), version_of(*found[2:])
 
+    def saves(self, session: str, after: int) -> tuple[Oid | None, list[Save]]:
+        """A session's saves behind number `after`, in order; and the tip."""
+        found = self.query(
+            "SELECT tip, seq, resource, id, revision FROM state LEFT JOIN saves ON session = ? AND seq > ?"
+            " ORDER BY seq",
+            session, after,
+        )  # fmt: skip
+        return found[0][0], [Save(row[1], Name(row[2], row[3]), row[4]) for row in found if row[1] is not None]
+
+    def all_saves(self) -> Iterator[tuple[str, Save]]:
+        """Every save of every session, in order. Streams."""
+        for found in self.connection().execute(
+            "SELECT session, seq, resource, id, revision FROM saves ORDER BY session, seq"
+        ):
+            yield found[0], Save(found[1], Name(found[2], found[3]), found[4])
+
     def resource(self, name: str) -> Memory | None:
         """A resource's declaration."""
-        found = self._query("SELECT description, kind, max_bytes FROM resources WHERE name = ?", name)
+        found = self.query("SELECT description, kind, max_bytes FROM resources WHERE name = ?", name)
         return memory_of(name, *found[0]) if found else None
 
     def resources(self) -> list[tuple[Memory, int]]:
         """Every resource with its number of live documents, by name."""
         return [
             (memory_of(*row[:4]), row[4])
-            for row in self._query(
+            for row in self.query(
                 "SELECT name, description, kind, max_bytes, (SELECT COUNT(*) FROM documents"
                 " WHERE resource = name AND dead = 0) FROM resources ORDER BY name"
             )
@@ -262,7 +183,7 @@ class Catalog:
 
     def count(self, resource: str) -> int:
         """How many documents of a resource have a file: live ones and tombstones."""
-        count: int = self._query("SELECT COUNT(*) FROM documents WHERE resource = ?", resource)[0][0]
+        count: int = self.query("SELECT COUNT(*) FROM documents WHERE resource = ?", resource)[0][0]
         return count
 
     def documents(self, resource: str | None = None) -> Iterator[tuple[Name, Row]]:
@@ -282,14 +203,14 @@ class Catalog:
         where, values = ("WHERE path = ?", (path,)) if path else ("", ())
         return {
             found: Unprojected(base, bool(staged))
-            for found, base, staged in self._query(f"SELECT path, base, staged FROM unprojected {where}", *values)
+            for found, base, staged in self.query(f"SELECT path, base, staged FROM unprojected {where}", *values)
         }
 
     def rejected(self) -> list[tuple[Name, Oid, str]]:
         """Committed files that do not count: the document that each would be, the commit, the reason."""
         return [
             (Name(resource, document_id), commit, reason)
-            for resource, document_id, commit, reason in self._query(
+            for resource, document_id, commit, reason in self.query(
                 "SELECT resource, id, revision, reason FROM rejected ORDER BY resource, id"
             )
         ]
@@ -333,6 +254,15 @@ class Catalog:
         return number
 
     @staticmethod
+    def add_save(connection: sqlite3.Connection, session: str, name: Name, commit: Oid) -> None:
+        """Take up a session's next save; one that is known already stays where it is."""
+        connection.execute(
+            "INSERT INTO saves SELECT ?1, coalesce((SELECT MAX(seq) FROM saves WHERE session = ?1), 0) + 1, ?2, ?3, ?4"
+            " WHERE NOT EXISTS (SELECT 1 FROM saves WHERE session = ?1 AND revision = ?4)",
+            (session, *name, commit),
+        )
+
+    @staticmethod
     def set_unprojected(connection: sqlite3.Connection, path: str, base: Oid | None) -> None:
         """Note that a path lags, and the blob that gitmem last put there."""
         connection.execute("INSERT OR REPLACE INTO unprojected VALUES (?, ?, 0)", (path, base))
@@ -352,7 +282,7 @@ class Catalog:
     def fill(self, name: Name, row: Row) -> None:
         """Keep a blob and metadata that were read for the first time; losing this costs nothing."""
         meta = row.meta
-        with suppress(CatalogUnusableError), self.transaction() as connection:
+        with suppress(DatabaseUnusableError), self.transaction() as connection:
             connection.execute(
                 "UPDATE documents SET blob = ?, title = ?, summary = ?, policy = ?, bytes = ?"
                 " WHERE resource = ? AND id = ? AND revision = ?",
@@ -363,6 +293,8 @@ class Catalog:
 def _apply(connection: sqlite3.Connection, event: Event, number: int, rejected: bool) -> None:
     key = event.name
     session = session_of(event.writer)
+    if session is not None and not event.dead and not event.merged:
+        Catalog.add_save(connection, session, key, event.commit)
     if not event.dead:
         changed = connection.execute(
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) ON CONFLICT (resource, id) DO UPDATE SET"

@@ -8,7 +8,7 @@ from typing import Final
 
 from gitmem.codec import loads
 from gitmem.environment.catalog import Catalog
-from gitmem.environment.history import Reader, Rejection, touches_no_document
+from gitmem.environment.history import Outcome, Reader, Rejection, SideSave, touches_no_document
 from gitmem.environment.layout import RESOURCE_FILE, locate, text_path
 from gitmem.environment.rebuild import rebuild
 from gitmem.environment.rows import Event
@@ -41,7 +41,7 @@ class CatchUp:
         self._progress = progress
 
     def run(self, tip: Oid) -> None:
-        """Bring the index to `tip`. Raises DamagedError, CatalogUnusableError."""
+        """Bring the index to `tip`. Raises DamagedError, DatabaseUnusableError."""
         state = self._catalog.state()
         known, number = state.tip, state.number
         new = self._since(known, tip) if known else None
@@ -77,6 +77,8 @@ class CatchUp:
         for found in self._reader.events(commit):
             if isinstance(found, Rejection):
                 self._catalog.set_rejected(connection, found.name, found.commit, found.reason)
+            elif isinstance(found, SideSave):
+                self._catalog.add_save(connection, found.session, found.name, found.commit)
             else:
                 self._catalog.apply(connection, (found,), number + len(events))
                 events.append(found)
@@ -102,7 +104,7 @@ class CatchUp:
             self._catalog.set_unchecked(connection, True)
         self._progress("reading history", total, total)
 
-    def _counted(self, found: Iterator[Event | Rejection]) -> Iterator[Event | Rejection]:
+    def _counted(self, found: Iterator[Outcome]) -> Iterator[Outcome]:
         for done, event in enumerate(found):
             yield event
             if done % _REPORT_EVERY == 0:

@@ -15,7 +15,7 @@ from gitmem.codec import Content, decode
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.layout import Name
 from gitmem.environment.opened import Change, Opened, Ticket
-from gitmem.environment.rows import Row, VersionRow
+from gitmem.environment.rows import Row, Save, VersionRow
 from gitmem.environment.settings import DEFAULTS, Settings
 from gitmem.errors import GitmemError
 from gitmem.git.housekeeping import Housekeeping, Size, measure
@@ -118,6 +118,10 @@ class EnvironmentRepository:
         if row is None:
             return []
         return self.parts().versions(name, row, before, limit)
+
+    def saves(self, session: str, after: int) -> list[Save]:
+        """A session's saves behind number `after`, in the order of their commits."""
+        return self._fresh(lambda catalog: catalog.saves(session, after)) or []
 
     def resource(self, name: str) -> Memory | None:
         """A resource's declaration at the tip."""

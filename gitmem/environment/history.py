@@ -79,6 +79,19 @@ class Rejection(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class SideSave:
+    """An agent's save on a merged branch: it belongs to its session's story, whatever the merge kept."""
+
+    name: Name
+    commit: Oid
+    session: str
+
+
+Outcome = Event | Rejection | SideSave
+"""What a commit did, or tried to do."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """A commit that changed a document, and what it did; None where it left something invalid there."""
 
@@ -111,7 +124,7 @@ class Reader:
                 return
             oid = commit.parents[0]
 
-    def everything(self, tip: Oid) -> Iterator[Event | Rejection]:
+    def everything(self, tip: Oid) -> Iterator[Outcome]:
         """What all commits on the first-parent line did, newest first."""
         oid: Oid | None = tip
         boundary = self._repository.boundary()
@@ -127,7 +140,7 @@ class Reader:
                 yield from list(self.events(commit))[::-1]
                 oid = commit.parents[0] if commit.parents else None
 
-    def events(self, commit: Commit) -> Iterator[Event | Rejection]:
+    def events(self, commit: Commit) -> Iterator[Outcome]:
         """What a commit on the first-parent line did, its side branches included, oldest first."""
         own = operation_of(commit)
         if own:
@@ -136,10 +149,10 @@ class Reader:
         elif not touches_no_document(commit):
             yield from self.exactly(commit)
 
-    def exactly(self, commit: Commit) -> Iterator[Event | Rejection]:
+    def exactly(self, commit: Commit) -> Iterator[Outcome]:
         """The same by comparing trees alone, whatever the commit says of itself."""
         if len(commit.parents) > 1:
-            yield from self._side_deletions(commit)
+            yield from self._on_sides(commit)
         yield from self._compared(commit)
 
     def _compared(self, commit: Commit) -> Iterator[Event | Rejection]:
@@ -206,18 +219,22 @@ class Reader:
                 return parent
         return None
 
-    def _side_deletions(self, merge: Commit) -> Iterator[Event]:
-        """Deletions on the merged branches: they hold, whatever the merge kept."""
+    def _on_sides(self, merge: Commit) -> Iterator[Event | SideSave]:
+        """Deletions on the merged branches, which hold whatever the merge kept; then agents' saves, oldest first."""
+        saves: list[SideSave] = []
         for side in self._repository.between(merge.parents[0], merge.parents[1:]):
             commit = self._repository.commit(side)
             own = operation_of(commit)
             if own:
                 if own[0] == "delete":
                     yield Event(own[1], "delete", side, commit.updated, commit.writer, dead=True, merged=True)
+                elif commit.writer.kind == "agent":
+                    saves.append(SideSave(own[1], side, commit.writer.session_id or ""))
             elif not touches_no_document(commit) and len(commit.parents) < 2:
                 for event in self._compared(commit):
                     if isinstance(event, Event) and event.dead:
                         yield replace(event, merged=True)
+        yield from reversed(saves)
 
     def _attributed(self, start: Oid, name: Name) -> Iterator[Event | Rejection]:
         for event in self.versions(start, name):

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from gitmem.codec import Content, decode
-from gitmem.environment.catalog import Catalog, CatalogUnusableError
+from gitmem.database import DatabaseUnusableError
+from gitmem.environment.catalog import Catalog
 from gitmem.environment.catchup import CatchUp
 from gitmem.environment.draft import Draft, Head, root_of
 from gitmem.environment.history import Reader, meta_of
@@ -17,13 +18,13 @@ from gitmem.environment.layout import Name, text_path
 from gitmem.environment.projection import Projection
 from gitmem.environment.rows import Row, State, VersionRow
 from gitmem.environment.settings import Settings
-from gitmem.environment.upkeep import Upkeep
 from gitmem.environment.worktree import WorkTree
 from gitmem.errors import DamagedError, GitmemError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.objects import Oid
 from gitmem.git.refs import MAIN
 from gitmem.git.repository import Repository, TipMovedError
+from gitmem.git.upkeep import Upkeep
 
 T = TypeVar("T")
 Change = Callable[[Draft], T]
@@ -55,7 +56,7 @@ class Opened:
         self.worktree = WorkTree(folder, self.repository.scratch) if with_tree else None
         self.projection = Projection(self.repository, self.catalog, self.worktree)
         self._catch_up = CatchUp(self.repository, self.catalog, self.reader, settings.progress)
-        self._upkeep = Upkeep(self.repository, self.projection, self._locked)
+        self._upkeep = Upkeep(self.repository, heal=self._heal, needs_healing=self.projection.needs_healing)
         self._person = self.repository.person() or settings.author
         self._head: Head | None = None
         self._state = State(None, 1, False, False, False, False)
@@ -67,6 +68,11 @@ class Opened:
 
     def _locked(self) -> AbstractContextManager[None]:
         return self.repository.locked(self.settings.lock_seconds)
+
+    def _heal(self) -> bool:
+        with suppress(GitmemError, OSError, DatabaseUnusableError), self._locked():
+            return self.projection.heal()
+        return False
 
     # Saving
 
@@ -140,7 +146,7 @@ class Opened:
                 if draft.head.tip:
                     self.catalog.set_tip(connection, draft.head.tip, number)
             reach("after-index")
-        except (CatalogUnusableError, OSError, GitmemError):
+        except (DatabaseUnusableError, OSError, GitmemError):
             with suppress(OSError):
                 self.catalog.discard()
 
@@ -151,12 +157,12 @@ class Opened:
             self._head = root_of(self.repository, tip)
         try:
             self._state = self._caught_up(tip)
-        except CatalogUnusableError:
+        except DatabaseUnusableError:
             with suppress(OSError):
                 self.catalog.discard()
             try:
                 self._state = self._caught_up(tip)
-            except CatalogUnusableError:
+            except DatabaseUnusableError:
                 self.catalog.move_to_memory()
                 self._state = self._caught_up(tip)
         return self._head
@@ -190,7 +196,7 @@ class Opened:
                 return None
             try:
                 stands_at, found = look(self.catalog)
-            except CatalogUnusableError:
+            except DatabaseUnusableError:
                 break
             if stands_at == tip:
                 return found

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from gitmem.environment.catalog import Catalog, CatalogUnusableError
+from gitmem.database import DatabaseUnusableError
+from gitmem.environment.catalog import Catalog
 from gitmem.environment.comparison import differs
 from gitmem.environment.draft import FileChange
 from gitmem.environment.lagging import Search
@@ -113,7 +114,7 @@ class Projection:
         """Whether the working tree stands for main, and it is known what lags there. Needs the lock."""
         if not self.active():
             return False
-        with suppress(OSError, StorageError, CatalogUnusableError):
+        with suppress(OSError, StorageError, DatabaseUnusableError):
             return not state.unchecked or self.heal() or not self._catalog.is_unchecked()
         return False
 
@@ -121,7 +122,7 @@ class Projection:
         """Whether something lags or may lag, or a lock of gitmem's own was left on the index."""
         if self._worktree is None or not os.access(self._repository.derived, os.W_OK):
             return False
-        with suppress(CatalogUnusableError):
+        with suppress(DatabaseUnusableError):
             return self._stage.is_held() or self._lagging() or (self.active() and self._lost_track())
         return True
 

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from gitmem.environment.history import Rejection
-from gitmem.environment.rows import Event, columns, session_of
+from gitmem.environment.history import Outcome, Rejection, SideSave
+from gitmem.environment.rows import columns, session_of
 
 _LINE: Final = """
 CREATE TEMP TABLE IF NOT EXISTS line (
@@ -32,6 +32,21 @@ INSERT INTO documents
 SELECT resource, id, oid, iif(dead, NULL, blob), updated, session, dead, 0, title, summary, policy, bytes
 FROM (SELECT line.*, MIN(line.rowid) {_COUNTING} GROUP BY resource, id)
 """
+# A side save belongs where its merge stands in the line, and before it: `place` orders those of one merge.
+_SIDE: Final = "CREATE TEMP TABLE side (at, place, session, resource, id, oid)"
+_SAVES: Final = """
+INSERT INTO saves (session, seq, resource, id, revision)
+SELECT session, ROW_NUMBER() OVER (PARTITION BY session ORDER BY at DESC, place DESC), resource, id, oid
+FROM (
+    SELECT session, resource, id, oid, place, MAX(at) AS at
+    FROM (
+        SELECT session, resource, id, oid, 0 AS place, rowid AS at FROM line
+        WHERE session IS NOT NULL AND reason IS NULL AND NOT dead AND NOT merged
+        UNION ALL SELECT session, resource, id, oid, place, at FROM side
+    )
+    GROUP BY oid
+)
+"""
 _MERGED: Final = """
 UPDATE documents SET merged = 1 WHERE (resource, id) IN (SELECT resource, id FROM line WHERE merged)
 """
@@ -43,21 +58,30 @@ WHERE reason IS NOT NULL OR (NOT dead AND newest < at)
 """
 
 
-def rebuild(connection: sqlite3.Connection, found: Iterable[Event | Rejection]) -> int:
+def rebuild(connection: sqlite3.Connection, found: Iterable[Outcome]) -> int:
     """Fill the empty tables from what commits did, newest first; how much that was. Within a transaction."""
-    for statement in (_LINE, "DELETE FROM line", "DROP TABLE IF EXISTS deaths"):
+    for statement in (_LINE, "DELETE FROM line", "DROP TABLE IF EXISTS deaths", "DROP TABLE IF EXISTS side", _SIDE):
         connection.execute(statement)
-    connection.executemany(f"INSERT INTO line VALUES ({', '.join('?' * 15)})", _rows(found))
+    aside: list[tuple[Any, ...]] = []
+    connection.executemany(f"INSERT INTO line VALUES ({', '.join('?' * 15)})", _rows(found, aside))
+    connection.executemany("INSERT INTO side VALUES (?, ?, ?, ?, ?, ?)", aside)
     total: int = connection.execute("SELECT COUNT(*) FROM line").fetchone()[0]
     connection.execute(_DEATHS)
     connection.execute(_VERSIONS, (total + 1,))
-    for statement in (_DOCUMENTS, _MERGED, _REJECTED, "DELETE FROM line", "DROP TABLE deaths"):
+    for statement in (
+        _DOCUMENTS, _SAVES, _MERGED, _REJECTED, "DELETE FROM line", "DROP TABLE deaths", "DROP TABLE side",
+    ):  # fmt: skip
         connection.execute(statement)
     return total
 
 
-def _rows(found: Iterable[Event | Rejection]) -> Iterator[tuple[Any, ...]]:
+def _rows(found: Iterable[Outcome], aside: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    done = 0
     for event in found:
+        if isinstance(event, SideSave):
+            aside.append((done, len(aside) + 1, event.session, *event.name, event.commit))
+            continue
+        done += 1
         if isinstance(event, Rejection):
             yield (*event.name, None, event.commit, *(None,) * 10, event.reason)
         else:

@@ -80,6 +80,15 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Save:
+    """One save by a session; `seq` counts a session's saves from 1, in the order of their commits."""
+
+    seq: int
+    name: Name
+    revision: Oid
+
+
+@dataclass(frozen=True, slots=True)
 class Unprojected:
     """A path whose file or `.git/index` entry lags: the blob that gitmem last put there."""
 

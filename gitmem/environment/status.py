@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from gitmem.codec import Content, decode
-from gitmem.environment.catalog import Catalog, CatalogUnusableError
+from gitmem.database import DatabaseUnusableError
+from gitmem.environment.catalog import Catalog
 from gitmem.environment.catchup import declaration
 from gitmem.environment.comparison import ATTRIBUTES_FILE, compared, differs
 from gitmem.environment.engine import EnvironmentRepository
@@ -117,7 +118,7 @@ def status(environment: EnvironmentRepository) -> Status:
 def _is_current(catalog: Catalog, tip: Oid | None) -> bool:
     try:
         return catalog.tip() == tip
-    except CatalogUnusableError:
+    except DatabaseUnusableError:
         return False
 
 

@@ -1,15 +1,13 @@
-"""What follows a save at leisure: a large `.git/index`, the journal's checkpoint, packing."""
+"""What follows a save at leisure: healing what lags, the journal's checkpoint, packing."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Final
 
-from gitmem.environment.catalog import CatalogUnusableError
-from gitmem.environment.projection import Projection
 from gitmem.errors import GitmemError
 from gitmem.git.housekeeping import Housekeeping, measure
 from gitmem.git.repository import Repository
@@ -26,11 +24,16 @@ class Upkeep:
     """A thread that runs while there is something to do, never in a caller's way for long."""
 
     def __init__(
-        self, repository: Repository, projection: Projection, locked: Callable[[], AbstractContextManager[None]]
+        self,
+        repository: Repository,
+        *,
+        heal: Callable[[], bool] = lambda: True,
+        needs_healing: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`heal` brings up what lags, and says whether it could; it must not raise."""
         self._repository = repository
-        self._projection = projection
-        self._locked = locked
+        self._heal = heal
+        self._needs_healing = needs_healing
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
         self._tidying: threading.Thread | None = None
@@ -59,7 +62,7 @@ class Upkeep:
         for running in (thread, tidying):
             if running is not None:
                 running.join()
-        if self._due or self._projection.needs_healing():
+        if self._due or self._needs_healing():
             deadline = time.monotonic() + _LAST_TRY_SECONDS
             while not self._heal() and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -86,11 +89,6 @@ class Upkeep:
             self._tidy_if_due()
             # A large index takes long to write: then it is written less often.
             pause = max(_DELAY_SECONDS, (time.monotonic() - started) * _COST_SHARE)
-
-    def _heal(self) -> bool:
-        with suppress(GitmemError, OSError, CatalogUnusableError), self._locked():
-            return self._projection.heal()
-        return False
 
     def _tidy_if_due(self) -> None:
         if time.monotonic() < self._tidy_again or (self._tidying is not None and self._tidying.is_alive()):
