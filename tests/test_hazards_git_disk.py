@@ -67,7 +67,7 @@ def test_a_short_write_leaves_the_old_document_and_no_half_file(
 def test_a_command_that_may_write_nothing_says_so_and_changes_nothing(
     environment: gitmem.Environment, a: gitmem.Document
 ) -> None:
-    command = [Path(sys.executable).with_name("gitmem"), "--store", store_of(environment), "--project", "bot"]
+    command = [str(Path(sys.executable).with_name("gitmem")), "--store", str(store_of(environment)), "--project", "bot"]
     ran = subprocess.run(
         ["sh", "-c", 'ulimit -f 0; exec "$0" "$@"', *command, "edit", "notes", "a", "--text-stdin"],
         input=b"two",
@@ -109,10 +109,10 @@ def test_a_read_only_disk_takes_no_saves_and_gives_everything_to_read(
     if derived == "gone":
         shutil.rmtree(git_dir(environment) / "gitmem")
     with read_only(store_of(environment)):
-        for command in READING:
-            done(environment, *command)
-        for command in WRITING:
-            line = refused(environment, *command, stdin="two")
+        for reading in READING:
+            done(environment, *reading)
+        for writing in WRITING:
+            line = refused(environment, *writing, stdin="two")
             assert "read-only" in line or "denied" in line
         assert shown(environment, "a") == "one"
     edited(environment, "a", "two")
