@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -238,3 +240,40 @@ def test_a_hand_edit_is_adopted_before_a_command_changes_the_document(run: Cli) 
     assert refused["code"] == "precondition_failed"
     assert run.json("show", "notes", "a")["text"] == "by hand"
     assert [version["operation"] for version in run.json("log", "notes", "a")["versions"]] == ["edit", "create"]
+
+
+def test_a_plain_commit_is_told_with_its_subject(run: Cli) -> None:
+    run.ok("create", "notes", "a", "--title", "A")
+    file = run.tree / "notes" / "a.json"
+    file.write_text(file.read_text().replace('"A"', '"By hand"'))
+    git(run.tree, "commit", "-q", "-am", "Say who wrote it")
+    assert run.ok("log", "notes", "a").splitlines()[0].endswith("edit    By hand (Say who wrote it)")
+
+
+def test_a_freeze_wins_against_a_writer_that_never_rests(run: Cli) -> None:
+    run.ok("create", "notes", "a", "--title", "A")
+    stopping = threading.Event()
+    saved = threading.Event()
+
+    def save() -> None:
+        with gitmem.open_store(run.folder) as store:
+            notes = store.project("bot").environment().documents("notes")
+            number = 0
+            while not stopping.is_set():
+                with suppress(gitmem.PreconditionFailedError):
+                    notes.replace("a", text=str(number), if_match=notes.read("a").revision)
+                number += 1
+                saved.set()
+
+    writer = threading.Thread(target=save)
+    writer.start()
+    try:
+        assert saved.wait(60)
+        for _ in range(5):
+            assert run.json("freeze", "notes", "a")["agentWrites"] == "disabled"
+            assert run.json("unfreeze", "notes", "a")["agentWrites"] == "enabled"
+    finally:
+        stopping.set()
+        writer.join()
+    operations = [version["operation"] for version in run.json("log", "notes", "a")["versions"]]
+    assert (operations.count("freeze"), operations.count("unfreeze")) == (5, 5)

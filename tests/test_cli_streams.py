@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gitmem.cli.output import ProgressLine
 from tests.cli import Cli, prepared
 from tests.support import clean_environment, git, gitmem
 
@@ -212,3 +214,29 @@ def test_an_interrupt_ends_with_130_and_no_traceback(run: Cli) -> None:
     assert out == b""
     assert b"Traceback" not in err
     assert run.json("show", "notes", "a")["text"] == "one\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_long_work_is_shown_on_a_terminal_and_taken_away_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    progress = ProgressLine(lambda: now)
+    progress("indexing", 1, None)
+    assert terminal.getvalue() == ""
+    now = 1.0
+    progress("indexing", 20_000, 100_000)
+    progress("indexing", 20_001, 100_000)
+    progress.clear()
+    assert terminal.getvalue() == "\r\x1b[Kindexing 20,000 of 100,000\r\x1b[K"
+    progress.clear()
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    now = 2.0
+    progress("indexing", 30_000, 100_000)
+    progress.clear()
+    assert pipe.getvalue() == ""

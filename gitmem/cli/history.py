@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from gitmem import blame as blaming
 from gitmem.cli import arguments
 from gitmem.cli.context import Options, command
-from gitmem.cli.output import one_line, say, say_json, table
+from gitmem.cli.output import say, say_json, table
 from gitmem.cli.pages import every_version
 from gitmem.cli.reading import short_time, written_by
 from gitmem.records import Version
 
-_SHORT = 12
+_SHORT: Final = 12
 
 
 @command("log")
@@ -67,5 +69,12 @@ def blame(options: Options, resource: str, document_id: str) -> None:
 
 
 def _row(version: Version) -> tuple[str, ...]:
-    when, who = short_time(version.updated_at), one_line(written_by(version.writer))
-    return version.revision[:_SHORT], when, who, version.operation, version.title
+    # A person's own commit says more than what it did to the document.
+    said = f" ({version.message})" if not version.message.startswith(f"{version.operation} ") else ""
+    return (
+        version.revision[:_SHORT],
+        short_time(version.updated_at),
+        written_by(version.writer),
+        version.operation,
+        f"{version.title}{said}",
+    )

@@ -80,7 +80,14 @@ class Commands(click.Group):
 @click.version_option(package_name="gitmem-store", message="gitmem %(version)s")
 @shared_options
 def cli() -> None:
-    """A document memory for AI agents that lives in Git."""
+    """A document memory for AI agents that lives in Git.
+
+    The store is --store, $GITMEM_STORE, or the nearest folder upwards with a gitmem.toml; the project
+    is --project, $GITMEM_PROJECT, or what gitmem.toml says. These options may stand before or after a
+    command. A document id that begins with a dash goes after two dashes: gitmem show notes -- -rf
+
+    Ends with status 0 when done, 1 when refused or failed, 2 for wrong usage.
+    """
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import IO, Any, Final
 
@@ -85,14 +85,15 @@ def flush() -> None:
 
 
 class ProgressLine:
-    """Shows long work on one line of stderr, where that is a terminal."""
+    """Shows long work on one line of stderr, where that is a terminal. `clock` counts seconds."""
 
-    def __init__(self) -> None:
-        self._next = time.monotonic() + _FIRST_PROGRESS_SECONDS
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next = clock() + _FIRST_PROGRESS_SECONDS
         self._shown = False
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if now >= self._next and is_terminal(sys.stderr):
             self._next = now + _PROGRESS_SECONDS
             self._shown = True

@@ -15,7 +15,7 @@ from gitmem.documents import Documents
 from gitmem.errors import InvalidRequestError, PreconditionFailedError
 from gitmem.records import AgentWrites, Document
 
-_TRIES: Final = 10
+_TRIES: Final = 100
 _SHORTEST: Final = 7
 
 
