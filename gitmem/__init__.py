@@ -4,6 +4,8 @@ store = gitmem.open_store("memory", create=True)
 env = store.project("workshop-bot").environment("development")
 """
 
+from gitmem.admission import BindingState
+from gitmem.bindings import Binding
 from gitmem.documents import Documents
 from gitmem.environment.settings import Settings
 from gitmem.environment.status import FileStatus, Status
@@ -14,6 +16,7 @@ from gitmem.errors import (
     ErrorCode,
     ForbiddenError,
     GitmemError,
+    IdempotencyKeyReusedError,
     InvalidCursorError,
     InvalidDocumentError,
     InvalidRequestError,
@@ -22,10 +25,14 @@ from gitmem.errors import (
     PreconditionFailedError,
     PreconditionRequiredError,
     ProjectNotFoundError,
+    SessionClosedError,
     StorageError,
+    ToolArgumentError,
     UnauthorizedError,
 )
+from gitmem.events import SessionEvent
 from gitmem.memory import define_memory, document_memory
+from gitmem.recall import MemorySource, MemoryView
 from gitmem.records import (
     Deployment,
     Document,
@@ -40,10 +47,18 @@ from gitmem.records import (
     Version,
     Writer,
 )
+from gitmem.render import Render
+from gitmem.results import Conflict, ListedDocument, ListedDocuments, ReadDocument, Rejected, Saved
+from gitmem.sessions import Session, SessionInfo, SessionPage, Sessions, Started, StartedDocument
 from gitmem.store import Environment, Project, Store, open_store
+from gitmem.toolbox import Toolbox
+from gitmem.tools import Tools, ToolSpec
 
 __all__ = [
+    "Binding",
+    "BindingState",
     "BusyError",
+    "Conflict",
     "ConflictError",
     "DamagedError",
     "Deployment",
@@ -56,11 +71,16 @@ __all__ = [
     "ForbiddenError",
     "GitmemError",
     "History",
+    "IdempotencyKeyReusedError",
     "InvalidCursorError",
     "InvalidDocumentError",
     "InvalidRequestError",
     "LimitExceededError",
+    "ListedDocument",
+    "ListedDocuments",
     "Memory",
+    "MemorySource",
+    "MemoryView",
     "NewDocument",
     "NotFoundError",
     "Page",
@@ -69,12 +89,28 @@ __all__ = [
     "Project",
     "ProjectNotFoundError",
     "Provider",
+    "ReadDocument",
+    "Rejected",
+    "Render",
     "Resource",
     "Revision",
+    "Saved",
+    "Session",
+    "SessionClosedError",
+    "SessionEvent",
+    "SessionInfo",
+    "SessionPage",
+    "Sessions",
     "Settings",
+    "Started",
+    "StartedDocument",
     "Status",
     "StorageError",
     "Store",
+    "ToolArgumentError",
+    "ToolSpec",
+    "Toolbox",
+    "Tools",
     "UnauthorizedError",
     "Version",
     "Writer",

@@ -14,6 +14,10 @@ class DatabaseUnusableError(Exception):
     """The file cannot be used: damaged, or on a disk that refuses."""
 
 
+class DatabaseBusyError(DatabaseUnusableError):
+    """Somebody else has been writing it for longer than one waits."""
+
+
 class Database:
     """One file of tables that can be deleted at any time. Read and written from any thread.
 
@@ -55,7 +59,7 @@ class Database:
                 connection.close()
                 raise
         except sqlite3.Error as error:
-            raise DatabaseUnusableError(str(error)) from error
+            raise _unusable(error) from error
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -117,11 +121,16 @@ class Database:
                 raise
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            raise DatabaseUnusableError(str(error)) from error
+            raise _unusable(error) from error
 
     def query(self, sql: str, *values: Any) -> list[Any]:
         """The rows that a statement finds. Raises DatabaseUnusableError."""
         try:
             return self.connection().execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise DatabaseUnusableError(str(error)) from error
+            raise _unusable(error) from error
+
+
+def _unusable(error: sqlite3.Error) -> DatabaseUnusableError:
+    busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+    return (DatabaseBusyError if busy else DatabaseUnusableError)(str(error))

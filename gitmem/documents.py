@@ -204,7 +204,7 @@ class Documents:
             check_text(text, memory.provider.max_bytes)
             found, content = self._current_content(draft, name, expected)
             new = replace(content, text=text, summary=content.summary if summary is None else summary)
-            return self._document(name, memory, _put(draft, name, found, new, "replace", writer))
+            return self._document(name, memory, put_changed(draft, name, found, new, "replace", writer))
 
         return self._environment.save(change)
 
@@ -231,7 +231,7 @@ class Documents:
             found, content = self._current_content(draft, name, expected)
             new = replace(content, title=title or content.title, agent_writes=agent_writes or content.agent_writes)
             operation = _patch_operation(content, new)
-            return self._document(name, memory, _put(draft, name, found, new, operation, OWNER))
+            return self._document(name, memory, put_changed(draft, name, found, new, operation, OWNER))
 
         return self._environment.save(change)
 
@@ -267,7 +267,7 @@ class Documents:
             found, content = self._current_content(draft, name, expected)
             check_text(old.text, memory.provider.max_bytes)
             new = replace(content, title=old.title, text=old.text, summary=old.summary)
-            return self._document(name, memory, _put(draft, name, found, new, "restore", OWNER))
+            return self._document(name, memory, put_changed(draft, name, found, new, "restore", OWNER))
 
         return self._environment.save(change)
 
@@ -368,7 +368,8 @@ class Documents:
         )
 
 
-def _put(draft: Draft, name: Name, found: Stored, new: Content, operation: str, writer: Writer) -> Stored:
+def put_changed(draft: Draft, name: Name, found: Stored, new: Content, operation: str, writer: Writer) -> Stored:
+    """Put `new` over `found`, unless that is what is there."""
     if new == found.content:
         draft.confirm(name)
         return found

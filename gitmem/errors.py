@@ -3,6 +3,7 @@
 GitmemError
 ├── InvalidRequestError          the caller must change the request
 │   ├── InvalidCursorError
+│   ├── ToolArgumentError        a model called a tool with arguments that are not the tool's
 │   └── InvalidDocumentError     a file that is not a document
 ├── LimitExceededError           a field is too large
 ├── NotFoundError                look elsewhere
@@ -11,6 +12,8 @@ GitmemError
 │   ├── PreconditionFailedError
 │   └── PreconditionRequiredError
 ├── ConflictError                the key or the name is taken by something else
+│   └── IdempotencyKeyReusedError
+├── SessionClosedError           the session has ended; start another
 ├── AccessError                  who asks may not
 │   ├── UnauthorizedError
 │   └── ForbiddenError
@@ -37,6 +40,7 @@ class ErrorCode(StrEnum):
     MEMORY_LIMIT_EXCEEDED = "memory_limit_exceeded"
     IDEMPOTENCY_CONFLICT = "idempotency_conflict"
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
+    SESSION_CLOSED = "session_closed"
     UNAUTHORIZED = "unauthorized"
     FORBIDDEN = "forbidden"
     BUSY = "busy"
@@ -54,6 +58,7 @@ HTTP_STATUS: dict[ErrorCode, int] = {
     ErrorCode.PROJECT_NOT_FOUND: 404,
     ErrorCode.IDEMPOTENCY_CONFLICT: 409,
     ErrorCode.IDEMPOTENCY_KEY_REUSED: 409,
+    ErrorCode.SESSION_CLOSED: 409,
     ErrorCode.PRECONDITION_FAILED: 412,
     ErrorCode.MEMORY_LIMIT_EXCEEDED: 413,
     ErrorCode.PRECONDITION_REQUIRED: 428,
@@ -95,6 +100,10 @@ class InvalidCursorError(InvalidRequestError):
     """The cursor was not made by this listing."""
 
     code = ErrorCode.INVALID_CURSOR
+
+
+class ToolArgumentError(InvalidRequestError):
+    """A tool does not exist, or its arguments are not what its schema says: a tool error for the model."""
 
 
 class InvalidDocumentError(InvalidRequestError):
@@ -155,6 +164,18 @@ class ConflictError(GitmemError):
     """The idempotency key already stands for something else."""
 
     code = ErrorCode.IDEMPOTENCY_CONFLICT
+
+
+class IdempotencyKeyReusedError(ConflictError):
+    """The same, as the helpers and the command line say it."""
+
+    code = ErrorCode.IDEMPOTENCY_KEY_REUSED
+
+
+class SessionClosedError(GitmemError):
+    """The session has ended, and with it its access to memory."""
+
+    code = ErrorCode.SESSION_CLOSED
 
 
 class AccessError(GitmemError):

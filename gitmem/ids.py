@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -17,3 +18,8 @@ def new_id(prefix: str, milliseconds: int, random: Random = system_random) -> st
     """`prefix`, an underscore and 26 digits: 48 bits of time, then 80 random ones (as in a ULID)."""
     number = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(random(10))
     return f"{prefix}_" + "".join(_DIGITS[number >> shift & 31] for shift in range(125, -5, -5))
+
+
+def is_id(prefix: str, value: object) -> bool:
+    """Whether `value` could be a name that `new_id` made."""
+    return isinstance(value, str) and re.fullmatch(f"{prefix}_[{_DIGITS}]{{26}}", value) is not None

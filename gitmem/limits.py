@@ -1,4 +1,4 @@
-"""Every limit of seed 000's table, in UTF-8 bytes, and the checks that hold them."""
+"""Every limit of seed 000's table, and a few of our own, in UTF-8 bytes, and the checks that hold them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ TITLE_BYTES = 240
 SUMMARY_BYTES = 240
 BODY_BYTES = 64 * 1024
 BINDINGS_PER_SESSION = 8
+IDEMPOTENCY_KEY_BYTES = 1_024
+SOURCE_BYTES = 240
 OVERVIEW_ENTRIES = 50
 OVERVIEW_BYTES = 16 * 1024
 PAGE_DOCUMENTS = 50
 
 _RESOURCE_ID = re.compile(r"(?=.{1,128}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _DOCUMENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z", re.ASCII)
 
 
@@ -34,7 +37,7 @@ def check_resource_id(value: str, what: str = "resource id") -> str:
     """Return `value`, or raise InvalidRequestError. Projects and agents follow the same grammar."""
     if not is_resource_id(value):
         raise InvalidRequestError(
-            f"{_shown(value)} is not a {what}: use 1 to 128 lowercase letters or digits, "
+            f"{shown(value)} is not a {what}: use 1 to 128 lowercase letters or digits, "
             "with single hyphens between them."
         )
     return value
@@ -44,7 +47,7 @@ def check_document_id(value: str) -> str:
     """Return `value`, or raise InvalidRequestError."""
     if not is_document_id(value):
         raise InvalidRequestError(
-            f"{_shown(value)} is not a document id: use 1 to 128 ASCII letters, digits, '-' or '_'."
+            f"{shown(value)} is not a document id: use 1 to 128 ASCII letters, digits, '-' or '_'."
         )
     return value
 
@@ -52,7 +55,7 @@ def check_document_id(value: str) -> str:
 def check_max_bytes(value: object) -> int:
     """Return `value`, or raise InvalidRequestError unless it is an integer from 1 to 16,384."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_BYTES_CEILING:
-        raise InvalidRequestError(f"maxBytes must be an integer from 1 to {MAX_BYTES_CEILING}, not {_shown(value)}.")
+        raise InvalidRequestError(f"maxBytes must be an integer from 1 to {MAX_BYTES_CEILING}, not {shown(value)}.")
     return value
 
 
@@ -95,10 +98,29 @@ def check_text(value: str, max_bytes: int) -> str:
 def check_agent_writes(value: str) -> str:
     """Return "enabled" or "disabled", or raise."""
     if value not in ("enabled", "disabled"):
-        raise InvalidRequestError(f'agentWrites must be "enabled" or "disabled", not {_shown(value)}.')
+        raise InvalidRequestError(f'agentWrites must be "enabled" or "disabled", not {shown(value)}.')
     return value
 
 
-def _shown(value: object) -> str:
+def check_idempotency_key(value: str) -> str:
+    """Return a key of 1 to 1,024 bytes without control characters, or raise InvalidRequestError."""
+    size = utf8_size("The idempotency key", value)
+    if not 0 < size <= IDEMPOTENCY_KEY_BYTES or _CONTROL.search(value):
+        raise InvalidRequestError(
+            f"The idempotency key must have 1 to {IDEMPOTENCY_KEY_BYTES} bytes and no control characters."
+        )
+    return value
+
+
+def check_source(value: str) -> str:
+    """Return a word on where a session comes from, of at most 240 bytes, or raise."""
+    size = utf8_size("source", value)
+    if size > SOURCE_BYTES:
+        raise LimitExceededError("source", size, SOURCE_BYTES)
+    return value
+
+
+def shown(value: object) -> str:
+    """A value as an error may quote it: ASCII and short."""
     text = ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."

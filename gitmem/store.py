@@ -10,7 +10,9 @@ from typing import Final
 
 from gitmem import config
 from gitmem.config import Config
-from gitmem.control import Control
+from gitmem.control.deployments import Deployments
+from gitmem.control.ledger import Ledger
+from gitmem.control.sessions import SessionRecords
 from gitmem.documents import Documents
 from gitmem.environment.draft import Draft
 from gitmem.environment.engine import EnvironmentRepository
@@ -21,6 +23,7 @@ from gitmem.errors import InvalidRequestError, NotFoundError, ProjectNotFoundErr
 from gitmem.limits import check_document_id, check_resource_id
 from gitmem.memory import agreed
 from gitmem.records import Deployment, Memory, Resource
+from gitmem.sessions import Session, Sessions
 
 ENVIRONMENTS: Final = ("development", "production")
 
@@ -32,10 +35,13 @@ class Environment(EnvironmentRepository):
     from the ref.
     """
 
-    def __init__(self, folder: str, name: str, control: Control, settings: Settings) -> None:
+    def __init__(
+        self, folder: str, name: str, deployments: Deployments, sessions: SessionRecords, settings: Settings
+    ) -> None:
         super().__init__(folder, settings)
         self.name = name
-        self._control = control
+        self._deployments = deployments
+        self.sessions = Sessions(self, name, deployments, sessions)
 
     def documents(self, resource: str) -> Documents:
         """The documents of a resource. Raises InvalidRequestError for an id outside the grammar."""
@@ -63,11 +69,11 @@ class Environment(EnvironmentRepository):
                     draft.declare(memory)
 
         self.save(change)
-        return self._control.activate(agent, self.name, declared)
+        return self._deployments.activate(agent, self.name, declared)
 
     def deployments(self) -> dict[str, Deployment]:
         """The active deployment of each agent, by agent id."""
-        return self._control.active(self.name)
+        return self._deployments.active(self.name)
 
     def inventory(self) -> list[Resource]:
         """Every resource, retired ones too, by id (seed 000, "Resource inventory")."""
@@ -109,7 +115,9 @@ class Project:
         self.folder = folder
         self.id = project_id
         self._settings = settings
-        self.control = Control(os.path.join(folder, "control.git"), durable=settings.durable, clock=settings.clock)
+        self.control = Ledger(os.path.join(folder, "control.git"), durable=settings.durable, clock=settings.clock)
+        self._deployments = Deployments(self.control)
+        self._sessions = SessionRecords(self.control)
         self._environments: dict[str, Environment] = {}
         self._lock = threading.Lock()
 
@@ -130,13 +138,18 @@ class Project:
         with self._lock:
             if name not in self._environments:
                 self._environments[name] = Environment(
-                    os.path.join(self.folder, name), name, self.control, self._settings
+                    os.path.join(self.folder, name), name, self._deployments, self._sessions, self._settings
                 )
             return self._environments[name]
+
+    def session(self, session_id: str) -> Session:
+        """A session of either environment, by its id. Raises NotFoundError."""
+        return self.environment(self._sessions.get(session_id).alias).sessions.get(session_id)
 
     def close(self) -> None:
         for environment in self._environments.values():
             environment.close()
+        self._sessions.close()
         self.control.close()
 
 

@@ -12,6 +12,7 @@ import gitmem
 from gitmem import doctor
 from gitmem.environment import engine
 from gitmem.environment.engine import EnvironmentRepository
+from tests.agents import Desk
 from tests.support import environments_below, fsck, stores_below
 from tests.workshop import NOTES, ManualClock
 
@@ -55,6 +56,12 @@ def environment(store: gitmem.Store) -> gitmem.Environment:
 def notes(environment: gitmem.Environment) -> gitmem.Documents:
     """The documents of the resource "notes"."""
     return environment.documents("notes")
+
+
+@pytest.fixture
+def desk(store: gitmem.Store) -> Desk:
+    """Project "bot" with the resources "notes" and "plans", two agents, and the document notes/workshop."""
+    return Desk(store)
 
 
 @pytest.fixture

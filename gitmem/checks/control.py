@@ -13,8 +13,13 @@ from gitmem.environment.layout import text_path
 from gitmem.git.repository import Repository
 from gitmem.git.trees import Path
 
-_POINTERS: Final = "active"
-_DEPLOYMENTS: Final = "deployments"
+_NAMED: Final = ("deployments", "sessions")
+_REFERENCES: Final = {
+    "active": ("deployment", "deployments"),
+    "sessions": ("deploymentId", "deployments"),
+    "keys": ("session", "sessions"),
+}
+"""For each folder of records: the field that names another record, and the folder where that must be."""
 
 
 def records(repository: Repository, progress: Progress) -> Iterator[Finding]:
@@ -27,20 +32,20 @@ def records(repository: Repository, progress: Progress) -> Iterator[Finding]:
     yield from history.findings
     if history.findings:
         return
-    deployments: set[str] = set()
-    pointers: list[tuple[Path, Any]] = []
+    known: dict[str, set[str]] = {folder: set() for folder in _NAMED}
+    references: list[tuple[Path, str, Any]] = []
     for path, entry in repository.trees.walk(repository.commit(tip).tree):
         try:
             value = loads(repository.objects.read(entry.oid, "blob"))
         except ValueError:
             yield Finding(check="control", subject=text_path(path), message="It is not JSON. See git log of this file.")
             continue
-        if path[0] == _DEPLOYMENTS:
-            deployments.add(path[-1].removesuffix(".json"))
-        elif path[0] == _POINTERS:
-            pointers.append((path, value))
-    for path, value in pointers:
-        named = value.get("deployment") if isinstance(value, dict) else None
-        if named not in deployments:
-            message = f"It names the deployment {named!a}, which does not exist. Deploy the agent again."
+        if path[0] in known:
+            known[path[0]].add(path[-1].removesuffix(".json"))
+        if path[0] in _REFERENCES:
+            field, folder = _REFERENCES[path[0]]
+            references.append((path, folder, value.get(field) if isinstance(value, dict) else None))
+    for path, folder, named in references:
+        if not isinstance(named, str) or named not in known[folder]:
+            message = f"It names {named!a}, which is not among the {folder}. See git log of this file."
             yield Finding(check="control", subject=text_path(path), message=message)

@@ -1,0 +1,1 @@
+"""The project's bare `control.git`: agents, deployments, sessions; no document text."""
