@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gitmem.errors import InvalidRequestError, StorageError
+from gitmem.git.files import rename_new, scratch_name, sync_path, write_file
 from gitmem.limits import MAX_BYTES_DEFAULT, check_resource_id
 from gitmem.memory import define_memory, document_memory
 from gitmem.records import Memory
@@ -70,10 +71,16 @@ def write_new(folder: str, project: str | None) -> None:
     )
     try:
         os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, FILE), "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        pass
+        new = os.path.join(folder, f".{FILE}-{scratch_name()}")
+        write_file(new, text.encode())
+        try:
+            # Whole or not at all, a power loss included: without this file nothing is a store.
+            sync_path(new)
+            rename_new(new, os.path.join(folder, FILE))
+            sync_path(folder)
+            sync_path(os.path.dirname(os.path.abspath(folder)))
+        except FileExistsError:
+            os.unlink(new)
     except OSError as error:
         raise StorageError(f"Cannot make a store in {folder}: {error.strerror}.") from None
 

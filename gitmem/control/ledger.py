@@ -12,6 +12,7 @@ from gitmem.clock import Clock, system_clock
 from gitmem.codec import loads
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Person, render
+from gitmem.git.creation import create
 from gitmem.git.files import rename_new, scratch_name, storage, sync_path, write_file
 from gitmem.git.journal import StagedObject
 from gitmem.git.objects import Oid, object_id
@@ -110,7 +111,7 @@ class Ledger:
 
     def create(self) -> None:
         """Make the repository where there is none."""
-        Repository.create(self.folder, bare=True)
+        create(self.folder, bare=True, durable=self._durable)
 
     def close(self) -> None:
         """Flush, and give back every handle. May be opened again."""

@@ -18,9 +18,9 @@ from gitmem.environment.opened import Change, Opened, Ticket
 from gitmem.environment.rows import Row, Save, VersionRow
 from gitmem.environment.settings import DEFAULTS, Settings
 from gitmem.errors import GitmemError
+from gitmem.git.creation import create, is_made, refuse_foreign_folder
 from gitmem.git.housekeeping import Housekeeping, Size, measure
 from gitmem.git.objects import Oid
-from gitmem.git.repository import Repository, refuse_foreign_folder
 from gitmem.records import Memory
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class EnvironmentRepository:
     @property
     def exists(self) -> bool:
         """Whether the repository has been made."""
-        return os.path.exists(os.path.join(self.folder, ".git"))
+        return is_made(os.path.join(self.folder, ".git"))
 
     def parts(self) -> Opened:
         """The opened repository with its helpers. Raises StorageError where there is none."""
@@ -75,7 +75,7 @@ class EnvironmentRepository:
         failed because the working tree or the index could not follow.
         """
         if not self.exists:
-            Repository.create(self.folder, without_tree=not self.settings.worktree)
+            create(self.folder, without_tree=not self.settings.worktree, durable=self.settings.durable)
         parts = self.parts()
         ticket = Ticket(change)
         self._waiting.append(ticket)

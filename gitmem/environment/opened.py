@@ -191,10 +191,10 @@ class Opened:
     def fresh(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
         for _ in range(4):
             tip = self.repository.tip()
-            if tip is None:
-                self._refuse_lost_main()
-                return None
             try:
+                if tip is None:
+                    self._refuse_lost_main()
+                    return None
                 stands_at, found = look(self.catalog)
             except DatabaseUnusableError:
                 break

@@ -147,6 +147,21 @@ def sync_path(path: str) -> None:
         os.close(descriptor)
 
 
+def sync_file_system(path: str) -> None:
+    """Flush everything that lies on the same file system as `path`. Raises OSError."""
+    import ctypes
+
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if syncfs is None:
+            os.sync()
+        elif syncfs(descriptor):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+    finally:
+        os.close(descriptor)
+
+
 def older_than_boot(path: str) -> bool:
     """Whether a lock file was left before the machine last started: nobody holds it."""
     try:

@@ -24,7 +24,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gitmem.git.files import write_all
+from gitmem.git.files import sync_path, write_all
 from gitmem.git.objects import Kind, Oid
 
 _HEADER = struct.Struct(">4sQIIq16s20s20sI")
@@ -86,15 +86,10 @@ class Journal:
         os.lseek(self._descriptor, self._size, os.SEEK_SET)
         write_all(self._descriptor, bytes(size - self._size))
         os.fsync(self._descriptor)
-        self._sync_folder()
+        folder = os.path.dirname(self._path)
+        sync_path(folder)
+        sync_path(os.path.dirname(folder))  # which may just have got that folder
         self._size = size
-
-    def _sync_folder(self) -> None:
-        folder = os.open(os.path.dirname(self._path), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
     def is_empty(self) -> bool:
         """Whether nothing waits for a checkpoint."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha1
 from typing import Final, Literal
@@ -20,7 +20,8 @@ Oid = bytes
 Kind = Literal["blob", "tree", "commit"]
 
 _VANISHING_FOLDERS: Final = 20
-_TYPES: Final = {"commit": 1, "tree": 2, "blob": 3}
+_KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+_DEEPEST_ALTERNATE: Final = 5
 
 
 def object_id(kind: Kind, data: bytes) -> Oid:
@@ -28,35 +29,76 @@ def object_id(kind: Kind, data: bytes) -> Oid:
     return sha1(b"%b %d\0" % (kind.encode(), len(data)) + data).digest()
 
 
+class _UnreadableError(Exception):
+    """Neither a loose file nor a pack gives the object back whole."""
+
+
 class Objects:
     """The object database of one repository."""
 
     def __init__(self, git_dir: str) -> None:
         self.folder = os.path.join(git_dir, "objects")
-        # Without a libgit2 repository around it: that would read a person's whole configuration,
-        # and refuse folders of another owner.
-        self._odb = pygit2.Odb(self.folder)
+        self._folders = list(_with_alternates(self.folder))
+        # Packs only: libgit2 never returns from reading a loose file that was cut short. And without a
+        # libgit2 repository around it, which would read a person's whole configuration and refuse
+        # folders of another owner.
+        self._packs = pygit2.Odb()
+        for folder in self._folders:
+            self._packs.add_backend(pygit2.OdbBackendPack(folder), 1)
         self.mend: Callable[[Oid], bool] = lambda oid: False
 
     def read(self, oid: Oid, kind: Kind) -> bytes:
         """The bytes of an object. Raises DamagedError, naming it, where that cannot be."""
-        name = pygit2.Oid(raw=oid)
         try:
             try:
-                found, data = self._odb.read(name)
-            except (KeyError, pygit2.GitError, OSError):
+                found, data = self._read(oid)
+            except _UnreadableError:
                 if not self.mend(oid):
                     raise
-                found, data = self._odb.read(name)
-        except (KeyError, pygit2.GitError, OSError) as error:
-            raise self._damaged(oid, kind, _one_line(error)) from error
-        if found != _TYPES[kind]:
+                found, data = self._read(oid)
+        except _UnreadableError as error:
+            raise self._damaged(oid, kind, str(error)) from error
+        if found != kind:
             raise self._damaged(oid, kind, "it is of another type")
-        return bytes(data)
+        return data
+
+    def _read(self, oid: Oid) -> tuple[str, bytes]:
+        why = "no such object"
+        for look in (self._read_loose, self._read_packed, self._read_loose):  # it may be unpacked meanwhile
+            try:
+                return look(oid)
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, zlib.error, pygit2.GitError) as error:
+                why = " ".join(str(error).split())
+        raise _UnreadableError(why)
+
+    def _read_packed(self, oid: Oid) -> tuple[str, bytes]:
+        try:
+            number, data = self._packs.read(pygit2.Oid(raw=oid))
+        except KeyError:
+            raise FileNotFoundError from None
+        return _KINDS[number], bytes(data)
+
+    def _read_loose(self, oid: Oid) -> tuple[str, bytes]:
+        name = oid.hex()
+        for folder in self._folders:
+            try:
+                with open(f"{folder}/{name[:2]}/{name[2:]}", "rb", buffering=0) as file:
+                    raw = zlib.decompress(file.read())
+            except FileNotFoundError:
+                continue
+            if sha1(raw).digest() != oid:
+                raise ValueError("its bytes have another name")
+            head, _, data = raw.partition(b"\0")
+            return head.partition(b" ")[0].decode(), data
+        raise FileNotFoundError
 
     def exists(self, oid: Oid) -> bool:
         """Whether the database holds an object of that name, whole or not."""
-        return pygit2.Oid(raw=oid) in self._odb
+        name = oid.hex()
+        loose = any(os.path.exists(f"{folder}/{name[:2]}/{name[2:]}") for folder in self._folders)
+        return loose or pygit2.Oid(raw=oid) in self._packs
 
     def intact(self, oid: Oid, kind: Kind) -> bool:
         """Whether the object can be read and its bytes have that name."""
@@ -104,5 +146,10 @@ def _rename_into(temporary: str, path: str) -> None:
     os.rename(temporary, path)
 
 
-def _one_line(error: Exception) -> str:
-    return "no such object" if isinstance(error, KeyError) else " ".join(str(error).split())
+def _with_alternates(folder: str, depth: int = _DEEPEST_ALTERNATE) -> Iterator[str]:
+    """The folder, and those from which its repository borrows objects (gitrepository-layout)."""
+    yield folder
+    with suppress(OSError), open(os.path.join(folder, "info", "alternates"), "rb") as file:
+        for line in file.read().splitlines():
+            if depth and line and not line.startswith(b"#"):
+                yield from _with_alternates(os.path.join(folder, os.fsdecode(line)), depth - 1)

@@ -12,7 +12,7 @@ from gitmem.errors import BusyError, DamagedError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.commits import Commit, Person, parse
 from gitmem.git.config import Config, shared_configs
-from gitmem.git.files import busy, read_small, storage, sync_path, write_file
+from gitmem.git.files import busy, read_small, storage, sync_file_system, sync_path
 from gitmem.git.journal import Journal, Record, StagedObject, from_this_boot, staged_objects
 from gitmem.git.lock import WriterLock
 from gitmem.git.objects import Objects, Oid, object_id
@@ -49,16 +49,6 @@ class Repository:
         self._journal = Journal(os.path.join(self.derived, "journal"))
         self._seen_end = 0
         self._recover_from_crash()
-
-    @staticmethod
-    def create(folder: str, *, bare: bool = False, without_tree: bool = False) -> None:
-        """Make an empty repository with branch main; an existing one is left as it is."""
-        with storage(f"create {folder}"):
-            os.makedirs(folder, exist_ok=True)
-            if os.path.exists(os.path.join(folder, "HEAD" if bare else ".git")):
-                return
-            refuse_foreign_folder(folder)
-            _lay_out(folder if bare else os.path.join(folder, ".git"), bare=bare or without_tree)
 
     def close(self) -> None:
         """Flush what waits for a checkpoint and give back every handle."""
@@ -311,7 +301,7 @@ class Repository:
     def _sync_objects(self, oids: set[Oid]) -> None:
         paths = {self.objects.loose_path(oid) for oid in oids}
         if len(paths) > _SYNC_ONE_BY_ONE:
-            _sync_file_system(self.git_dir)
+            sync_file_system(self.git_dir)
             return
         for path in sorted(paths):
             sync_path(path)
@@ -386,15 +376,6 @@ _OPERATIONS: Final = {
 }
 
 
-def refuse_foreign_folder(folder: str) -> None:
-    """Raise StorageError where `folder` holds files without being a repository."""
-    with suppress(FileNotFoundError):
-        if os.listdir(folder):
-            raise StorageError(
-                f"{folder} is not empty and not a Git repository. Move its files away, or run git init there."
-            )
-
-
 def _opened(folder: str) -> tuple[str, Config]:
     """The repository that lies in `folder` itself, never one further up, and its configuration."""
     git_dir = os.path.join(folder, ".git")
@@ -410,28 +391,3 @@ def _opened(folder: str) -> tuple[str, Config]:
     if (names := config.text("extensions.objectformat") or "sha1") != "sha1":
         raise StorageError(f"{folder} uses {names} object names; gitmem needs sha1.")
     return os.path.abspath(git_dir), config
-
-
-def _lay_out(git_dir: str, *, bare: bool) -> None:
-    """The folders and files of an empty repository."""
-    for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
-        os.makedirs(os.path.join(git_dir, folder), exist_ok=True)
-    settings = f"bare = {str(bare).lower()}\n\tlogallrefupdates = {str(not bare).lower()}"
-    config = f"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\t{settings}\n\tautocrlf = false\n"
-    for name, text in (("config", config), ("HEAD", f"ref: {MAIN}\n")):
-        with suppress(FileExistsError):
-            write_file(os.path.join(git_dir, name), text.encode())
-
-
-def _sync_file_system(path: str) -> None:
-    import ctypes
-
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-        if syncfs is None:
-            os.sync()
-        elif syncfs(descriptor):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
-    finally:
-        os.close(descriptor)
