@@ -95,9 +95,9 @@ def spec(name: str, guidance: Mapping[str, str]) -> ToolSpec:
     )
 
 
-def checked(name: str, arguments: object) -> dict[str, str]:
+def checked(name: object, arguments: object) -> dict[str, str]:
     """The arguments of a call, every one a string. Raises ToolArgumentError for any that the tool does not take."""
-    if name not in _FIELDS:
+    if not isinstance(name, str) or name not in _FIELDS:
         raise ToolArgumentError(f"There is no tool {shown(name)}. There are {', '.join(_FIELDS)}.")
     if not isinstance(arguments, Mapping):
         raise ToolArgumentError(f"The arguments of {name} must be a JSON object.")
