@@ -83,6 +83,7 @@ class _Mark:
     staged: int
     events: int
     files: int
+    looked_at: int
     head: Head
     declared: dict[str, Memory]
 
@@ -114,7 +115,7 @@ class Draft:
         self.declared: dict[str, Memory] = {}
         self.left_alone: dict[str, str] = {}
         self._rows: dict[Name, Stored] = {}
-        self._looked_at: set[Name] = set()
+        self._looked_at: dict[Name, None] = {}
         self._seen_files: dict[Path, File] = {}
         self._clean = True
 
@@ -137,7 +138,7 @@ class Draft:
         A hand edit lying at its path is adopted first, as an owner's commit of its own.
         """
         if name not in self._looked_at:
-            self._looked_at.add(name)
+            self._looked_at[name] = None
             self._adopt(name)
         return self._stored(name)
 
@@ -173,7 +174,9 @@ class Draft:
     def mark(self) -> _Mark:
         """Where to roll back to."""
         self._clean = True
-        return _Mark(len(self.staged), len(self.events), len(self.files), self.head, dict(self.declared))
+        return _Mark(
+            len(self.staged), len(self.events), len(self.files), len(self._looked_at), self.head, dict(self.declared)
+        )
 
     def roll_back(self, mark: _Mark) -> None:
         """Undo a refused change; adoptions made before its first write stay."""
@@ -182,7 +185,8 @@ class Draft:
         del self.staged[mark.staged :], self.events[mark.events :], self.files[mark.files :]
         self.head, self.declared = mark.head, mark.declared
         self._rows.clear()
-        self._looked_at.clear()
+        for name in list(self._looked_at)[mark.looked_at :]:
+            del self._looked_at[name]
         for event in self.events:
             self._rows[event.name] = self._from_event(event)
 
@@ -308,12 +312,19 @@ class Draft:
         if self._worktree is None or self._repository.operation_in_progress():
             return
         path, entry = locate(self._repository.trees, self.head.root, name)
-        file = self._seen_files[path] = self._worktree.read(path)
+        file = self._seen_files[path] = self._worktree.read(self._where_it_lies(path))
         if file.oid == (entry.oid if entry else None) and not file.odd:
             return
         refusal = self._adopt_file(name, path, entry, file)
         if refusal:
             self.left_alone[text_path(path)] = refusal
+
+    def _where_it_lies(self, path: Path) -> Path:
+        """Where a file still lies that this draft is going to move to `path`."""
+        for change in reversed(self.files):
+            if change.path == path and change.source is not None:
+                path = change.source
+        return path
 
     def _adopt_file(self, name: Name, path: Path, entry: Entry | None, file: File) -> str | None:
         """Commit a hand edit; the reason where it is left alone instead."""
