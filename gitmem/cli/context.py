@@ -41,7 +41,13 @@ class Options:
     def opened(self) -> Generator[Environment, None, None]:
         """The environment that the command is about, closed at the end. Raises what opening raises."""
         with self.opened_store() as store:
-            yield self.environment_of(store)
+            environment = self.environment_of(store)
+            try:
+                yield environment
+            finally:
+                due = environment.is_packing_due()
+        if due:
+            _pack_later(environment)
 
     def environment_of(self, store: Store) -> Environment:
         """The environment in an open store. Raises InvalidRequestError, ProjectNotFoundError."""
@@ -58,7 +64,7 @@ class Options:
 
     def _folder(self) -> str:
         if self.named_store is not None:
-            return self.named_store
+            return checked_folder(self.named_store)
         try:
             found = config.find(os.getcwd())
         except FileNotFoundError:
@@ -77,6 +83,25 @@ class Options:
                 'Which project? Give --project, set GITMEM_PROJECT, or write project = "NAME" in gitmem.toml.'
             )
         return found
+
+
+def _pack_later(environment: Environment) -> None:
+    """Let a process of its own pack what many commands have left loose, as git does after its commands."""
+    import subprocess
+    import sys
+
+    project, name = os.path.split(environment.folder)
+    store, project_id = os.path.split(project)
+    command = [sys.executable, "-m", "gitmem", "gc", "--store", store, "--project", project_id, "--environment", name]
+    nowhere = subprocess.DEVNULL
+    subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True, cwd="/")
+
+
+def checked_folder(folder: str) -> str:
+    """Return a folder's name, or raise InvalidRequestError: an empty one would silently mean the current folder."""
+    if not folder:
+        raise InvalidRequestError("The name of the store's folder is empty.")
+    return folder
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:

@@ -39,6 +39,7 @@ class EnvironmentRepository:
         self._waiting: deque[Ticket] = deque()
         self._leading = threading.Lock()
         self._pid = os.getpid()
+        self._saved = False
         _open_environments.add(self)
 
     # Opening and closing
@@ -77,6 +78,7 @@ class EnvironmentRepository:
         if not self.exists:
             create(self.folder, without_tree=not self.settings.worktree, durable=self.settings.durable)
         parts = self.parts()
+        self._saved = True
         ticket = Ticket(change)
         self._waiting.append(ticket)
         with self._leading:
@@ -96,6 +98,10 @@ class EnvironmentRepository:
         Safe beside writers and readers, and needs no git binary. Raises StorageError, DamagedError.
         """
         return Housekeeping(self.parts().repository).run(everything=True) if self.exists else 0
+
+    def is_packing_due(self) -> bool:
+        """Whether this handle has saved, and what lies in the repository is worth packing."""
+        return self._saved and self.size().due
 
     def size(self) -> Size:
         """What the repository takes on the disk. Raises StorageError where there is none."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from gitmem.errors import BusyError, GitmemError, StorageError
 
 _serial = itertools.count()
+_RUN: Final = os.urandom(4).hex()
 _AT_CWD: Final = -100
 _NO_REPLACE: Final = 1
 _EXCHANGE: Final = 2
@@ -48,8 +49,8 @@ def storage(doing: str) -> Generator[None, None, None]:
 
 
 def scratch_name() -> str:
-    """A file name that no other thread or process uses."""
-    return f"{os.getpid()}-{next(_serial)}"
+    """A file name that no other thread or process uses, nor one that was killed and had the same pid."""
+    return f"{os.getpid()}-{_RUN}-{next(_serial)}"
 
 
 def read_small(path: str, size: int = 4096) -> bytes | None:

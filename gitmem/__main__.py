@@ -1,0 +1,5 @@
+"""`python -m gitmem`: the command line."""
+
+from gitmem.cli.main import main
+
+main()
