@@ -237,29 +237,48 @@ class Sessions:
         """Create a document unless it exists, then start a session that is bound to it.
 
         `document` has the fields of a new document: `title`, and `text`, `summary`, `agentWrites`
-        if wanted; it is ignored where the document exists. The session's key is derived from
-        `idempotency_key`. These are two steps: the document stays if the session cannot be started.
+        if wanted; it is ignored where the document exists. `memory` has further bindings. The
+        session's key is derived from `idempotency_key`. These are two steps: the document stays if
+        the session cannot be started.
 
         Raises NotFoundError where the document was deleted, before any session is made;
         IdempotencyKeyReusedError; and what creating each raises.
         """
-        binding = {"scope": "document", "id": document_id, "access": access}
         if memory and resource in memory:
             raise InvalidRequestError(f"memory binds {resource} too. It is bound to the document already.")
-        request = self._request(agent, None, bindings_from({resource: binding} | dict(memory or {})))
-        key = derived_key(check_idempotency_key(idempotency_key))
-        started = self.ensure_document(resource, document_id, document)
+        binding = {"scope": "document", "id": document_id, "access": access}
+        made, session = self.start_on_documents(
+            agent=agent,
+            memory={resource: binding, **(memory or {})},
+            documents={resource: document},
+            idempotency_key=idempotency_key,
+            source=source,
+        )
+        return Started(document=made[resource], session=session)
+
+    def start_on_documents(
+        self,
+        *,
+        agent: str,
+        memory: Mapping[str, Mapping[str, object]],
+        documents: Mapping[str, Mapping[str, str]],
+        idempotency_key: str | None = None,
+        source: str | None = None,
+    ) -> tuple[dict[str, StartedDocument], Session]:
+        """Like `start_on_document`, for several: `documents` has what to create, by the resource that binds it."""
+        request = self._request(agent, None, bindings_from(memory))
+        key = derived_key(check_idempotency_key(idempotency_key)) if idempotency_key is not None else None
+        if source is not None:
+            check_source(source)
+        bound = {binding.resource: binding.id for binding in request.bindings if binding.id is not None}
+        made = {resource: self._ensure(resource, bound[resource], wanted) for resource, wanted in documents.items()}
         try:
-            session = self._create(request, key, source if source is None else check_source(source))
+            return made, self._create(request, key, source)
         except ConflictError as error:
             raise IdempotencyKeyReusedError(error.message) from error
-        return Started(document=started, session=session)
 
-    def ensure_document(self, resource: str, document_id: str, document: Mapping[str, str]) -> StartedDocument:
-        """A document as it is, or created from `document` where there is none yet.
-
-        Raises NotFoundError where it was deleted; InvalidRequestError, LimitExceededError.
-        """
+    def _ensure(self, resource: str, document_id: str, document: Mapping[str, str]) -> StartedDocument:
+        """A document as it is, or created where there is none yet."""
         documents = Documents(self._environment, resource)
         try:
             return _started(documents.read(document_id), created=False)

@@ -14,7 +14,7 @@ from gitmem import config
 from gitmem.cli.output import ProgressLine
 from gitmem.environment.settings import Settings
 from gitmem.errors import InvalidRequestError, StorageError
-from gitmem.store import ENVIRONMENTS, Environment, Store, open_store
+from gitmem.store import ENVIRONMENTS, Environment, Project, Store, open_store
 
 
 @dataclass(kw_only=True, slots=True)
@@ -51,7 +51,11 @@ class Options:
 
     def environment_of(self, store: Store) -> Environment:
         """The environment in an open store. Raises InvalidRequestError, ProjectNotFoundError."""
-        return store.existing_project(self._project_id(store)).environment(self.environment or "development")
+        return self.project_of(store).environment(self.environment or "development")
+
+    def project_of(self, store: Store) -> Project:
+        """The project in an open store. Raises InvalidRequestError, ProjectNotFoundError."""
+        return store.existing_project(self._project_id(store))
 
     @contextmanager
     def opened_store(self) -> Generator[Store, None, None]:
@@ -132,3 +136,15 @@ def command(name: str) -> Callable[[Callable[..., int | None]], click.Command]:
         return click.command(name)(shared_options(click.pass_obj(function)))
 
     return decorate
+
+
+def agent_of(store: Store, environment: Environment, named: str | None) -> str:
+    """The agent that a command is about: as named, as in `gitmem.toml`, or the only one. Raises InvalidRequestError."""
+    chosen = named if named is not None else store.config.agent
+    if chosen is not None:
+        return chosen
+    agents = list(environment.deployments())
+    if len(agents) == 1:
+        return agents[0]
+    known = f": {', '.join(agents)} are deployed" if agents else ""
+    raise InvalidRequestError(f'Which agent{known}? Give --agent, or write agent = "NAME" in gitmem.toml.')
