@@ -98,6 +98,13 @@ def test_the_wrong_folder_is_one_clear_line(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_an_empty_store_is_not_the_current_folder(run: Cli) -> None:
+    for arguments in (["list", "notes", "--store", ""], ["init", "", "--project", "new"], ["init", "--store="]):
+        done = gitmem(*arguments, cwd=run.folder)
+        assert (done.returncode, done.stderr) == (2, "The name of the store's folder is empty.\n")
+    assert not (run.folder / "new").exists()
+
+
 def test_a_deleted_current_folder_is_one_clear_line(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

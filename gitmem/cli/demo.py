@@ -14,10 +14,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, Final
 
-import click
-
 from gitmem import config
-from gitmem.cli.context import Options
+from gitmem.cli.context import Options, command
 from gitmem.cli.output import say, say_json
 from gitmem.errors import EXIT_DONE, EXIT_FAILED, StorageError
 from gitmem.records import Writer
@@ -44,22 +42,19 @@ class Step:
         return {"about": self.about, "command": self.command, "status": self.status, "output": self.output}
 
 
-@click.command("demo")
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-@click.pass_obj
-def demo(options: Options, as_json: bool) -> None:
+@command("demo")
+def demo(options: Options) -> None:
     """Take a tour on a temporary store."""
-    as_json = as_json or options.json
     steps: list[Step] = []
 
     def show(step: Step) -> None:
         steps.append(step)
-        if not as_json:
+        if not options.json:
             say(f"# {step.about}", f"$ {step.command}", *step.output.splitlines(), "")
 
     with tempfile.TemporaryDirectory(prefix="gitmem-demo-") as folder:
         _Tour(os.path.join(folder, "memory"), show).run()
-    if as_json:
+    if options.json:
         say_json({"steps": [step.to_json() for step in steps]})
 
 

@@ -7,7 +7,7 @@ import os
 import click
 
 from gitmem import config
-from gitmem.cli.context import Options, command
+from gitmem.cli.context import Options, checked_folder, command
 from gitmem.cli.declarations import declared_in
 from gitmem.cli.output import say, say_json, table
 from gitmem.errors import InvalidRequestError
@@ -23,7 +23,8 @@ def init(options: Options, folder: str | None) -> None:
 
     In DIR, or here. An existing store gets one more project.
     """
-    place = os.path.abspath(folder if folder is not None else options.named_store or ".")
+    named = folder if folder is not None else options.named_store
+    place = os.path.abspath(checked_folder(named if named is not None else "."))
     project_id = options.named_project
     if project_id is None and os.path.exists(os.path.join(place, config.FILE)):
         project_id = config.read(place).project
