@@ -11,10 +11,12 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from typing import Final
 
 from gitmem.checks import control, leftovers, projection
 from gitmem.checks.agreement import disagreements
 from gitmem.checks.findings import Finding
+from gitmem.checks.gitfiles import git_files
 from gitmem.checks.history import History
 from gitmem.checks.refs import last_known
 from gitmem.checks.repairs import mend_environment, mend_repository
@@ -34,6 +36,8 @@ from gitmem.store import ENVIRONMENTS, Project, Store
 __all__ = ["Finding", "examine", "repair"]
 
 Place = Store | EnvironmentRepository
+
+_LOST: Final = "Find its last commit with git reflog or git fsck --lost-found."
 
 
 def examine(place: Place, progress: Progress = silent) -> list[Finding]:
@@ -102,13 +106,14 @@ def _opened(folder: str) -> Repository:
 
 
 def _control(project: Project, progress: Progress) -> Iterator[Finding]:
-    if not project.control.exists:
-        return
     folder = _control_folder(project)
+    if not os.path.lexists(folder):
+        return
     try:
         with closing(_opened(folder)) as repository:
             records = repository.waiting()
             yield from leftovers.locks(repository)
+            yield from git_files(repository)
             yield from control.records(repository, progress)
             yield from leftovers.journal(repository, records, repository.tip())
     except StorageError as error:
@@ -177,12 +182,14 @@ class _Examination:
         try:
             self._parts.bring_up()
             self._parts.projection.heal()
+        except DamagedError:
+            pass  # what it is will be named: every object is read
         except StorageError as error:
-            if not isinstance(error, DamagedError) or error.object == MAIN:
-                yield _broken(error, self._environment.folder)
+            yield _broken(error, self._environment.folder)
         except DatabaseUnusableError as error:
             yield Finding(check="index", subject="index.sqlite", message=f"The index cannot be used: {error}.")
         yield from leftovers.locks(self._repository)
+        yield from git_files(self._repository)
         yield from leftovers.temporaries(self._parts.repository.sweep())
 
     def _picture(self) -> Iterator[Finding]:
@@ -191,14 +198,17 @@ class _Examination:
             self._index = self._stack.enter_context(self._parts.catalog.snapshot())
         try:
             self._tip = self._repository.tip()
-        except StorageError:
+        except StorageError as error:
+            yield _broken(error, self._environment.folder)
             self._tip = last_known(self._repository, self._index, self._records)
-            return  # the damage has been named
-        if self._tip is None:
-            self._tip = last_known(self._repository, None, self._records)
-            if self._tip is not None:
-                message = f"The branch is gone. Its last known commit is {self._tip.hex()}. Run doctor --repair."
-                yield Finding(check="refs", subject=MAIN, message=message)
+            return
+        if self._tip is None or not self._repository.objects.exists(self._tip):
+            what = f"names {self._tip.hex()}, which is nowhere" if self._tip else "is gone"
+            known = last_known(self._repository, self._index, self._records)
+            if self._tip or known:
+                remedy = f"Its last known commit is {known.hex()}: run doctor --repair." if known else _LOST
+                yield Finding(check="refs", subject=MAIN, message=f"The branch {what}. {remedy}")
+            self._tip = known
 
     def _history(self, tip: Oid) -> Iterator[Finding]:
         """History read once: its objects, its commits, and the index and the tree that follow from it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from gitmem.checks.history import History
 from gitmem.codec import loads
 from gitmem.environment.catchup import Progress
 from gitmem.environment.layout import text_path
+from gitmem.git.refs import MAIN
 from gitmem.git.repository import Repository
 from gitmem.git.trees import Path
 
@@ -26,6 +28,9 @@ def records(repository: Repository, progress: Progress) -> Iterator[Finding]:
     """Everything that is wrong in a control repository. Raises DamagedError where main cannot be read."""
     tip = repository.tip()
     if tip is None:
+        if any(len(name) == 2 for name in os.listdir(repository.objects.folder)):
+            message = "The branch is gone, though there are objects. Find its last commit with git fsck --lost-found."
+            yield Finding(check="refs", subject=MAIN, message=message)
         return
     history = History(repository, progress)
     history.verify(tip)

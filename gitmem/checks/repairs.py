@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
 from gitmem.checks.findings import Finding
+from gitmem.checks.gitfiles import has_corrupt_index, index_path
 from gitmem.checks.refs import last_known
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.comparison import compared
@@ -23,7 +25,7 @@ _OID: Final = re.compile(r"[0-9a-f]{40}\Z")
 
 def mend_repository(repository: Repository, catalog: Catalog | None, found: Sequence[Finding]) -> Iterator[Finding]:
     """The branch main from whatever remembers it, and objects that the journal still holds. Needs the lock."""
-    if any(finding.check == "refs" for finding in found):
+    if any(finding.check == "refs" and finding.subject == MAIN for finding in found):
         known = last_known(repository, catalog, repository.waiting())
         if known is not None:
             repository.main.hold(known, repository.scratch)
@@ -44,7 +46,10 @@ def mend_environment(environment: EnvironmentRepository, found: Sequence[Finding
         parts.catalog.discard()
         parts.bring_up()
         yield Finding(check="index", subject="index.sqlite", message="It was made anew from history.")
-    if "staging" in checks:
+    if "staging" in checks and parts.projection.active():
+        index = index_path(parts.repository)
+        if has_corrupt_index(parts.repository):
+            os.replace(index, f"{index}.damaged")
         with parts.catalog.transaction() as connection:
             parts.catalog.set_unchecked(connection, True)
         parts.projection.heal()

@@ -38,6 +38,19 @@ class Config:
         return False
 
 
+def is_malformed(path: str) -> bool:
+    """Whether a configuration file is there that git refuses. libgit2 alone would read past a NUL."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        list(pygit2.Config(path))
+    except FileNotFoundError:
+        return False
+    except (pygit2.GitError, OSError, ValueError):
+        return True
+    return b"\0" in data
+
+
 def shared_configs() -> Iterator[Config]:
     """The person's own configuration, then the machine's; those that can be read."""
     for read in (pygit2.Config.get_global_config, pygit2.Config.get_xdg_config, pygit2.Config.get_system_config):
