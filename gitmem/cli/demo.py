@@ -5,18 +5,18 @@ from __future__ import annotations
 import io
 import os
 import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+import click
 
 from gitmem import config
 from gitmem.cli.context import Options, command
 from gitmem.cli.output import say, say_json
+from gitmem.cli.steps import LOG_FORMAT, Step, log_of
 from gitmem.errors import EXIT_DONE, EXIT_FAILED, StorageError
 from gitmem.records import Writer
 from gitmem.store import Environment, open_store
@@ -26,24 +26,11 @@ _DECLARATION: Final = """
 [memory.notes]
 description = "Workshop requirements and decisions."
 """
-_LOG_FORMAT: Final = "%h %an: %s"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """Something done, and what came of it."""
-
-    about: str
-    command: str
-    status: int
-    output: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"about": self.about, "command": self.command, "status": self.status, "output": self.output}
 
 
 @command("demo")
-def demo(options: Options) -> None:
+@click.option("--agent", is_flag=True, help="See agents at work: two of them and an owner on one document.")
+def demo(options: Options, agent: bool) -> None:
     """Take a tour on a temporary store."""
     steps: list[Step] = []
 
@@ -53,7 +40,13 @@ def demo(options: Options) -> None:
             say(f"# {step.about}", f"$ {step.command}", *step.output.splitlines(), "")
 
     with tempfile.TemporaryDirectory(prefix="gitmem-demo-") as folder:
-        _Tour(os.path.join(folder, "memory"), show).run()
+        place = os.path.join(folder, "memory")
+        if agent:
+            from gitmem.cli.agentdemo import AgentTour
+
+            AgentTour(place, show).run()
+        else:
+            _Tour(place, show).run()
     if options.json:
         say_json({"steps": [step.to_json() for step in steps]})
 
@@ -116,12 +109,9 @@ class _Tour:
 
     def _read_log(self) -> None:
         with self._environment() as environment:
-            if shutil.which("git") is None:
-                lines = _log_lines(environment)
-            else:
-                lines = _git(environment.folder, "log", f"--format={_LOG_FORMAT}")
+            lines = log_of(environment)
         about = "All of it is plain Git: one commit a change, each document a file."
-        self._step(about, f"git log --format={shlex.quote(_LOG_FORMAT)}", lines)
+        self._step(about, f"git log --format={shlex.quote(LOG_FORMAT)}", lines)
 
     def _gitmem(self, about: str, *arguments: str, stdin: str = "", status: int = EXIT_DONE) -> None:
         piped = f"printf {shlex.quote(stdin)} | ".replace("\n", "\\n") if stdin else ""
@@ -156,20 +146,3 @@ def _run(arguments: tuple[str, ...], options: Options, stdin: str) -> tuple[int,
         sys.stdin = before
     output.seek(0)
     return int(status or EXIT_DONE), output.read()
-
-
-def _git(folder: str, *arguments: str) -> str:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    done = subprocess.run(
-        ["git", "--no-pager", "-C", folder, *arguments], capture_output=True, env=kept, encoding="utf-8", check=False
-    )
-    if done.returncode:
-        raise StorageError(f"git log failed: {done.stderr.strip()}")
-    return done.stdout
-
-
-def _log_lines(environment: Environment) -> str:
-    parts = environment.parts()
-    tip = parts.repository.tip()
-    commits = parts.reader.back(tip, None) if tip else ()
-    return "\n".join(f"{commit.oid.hex()[:7]} {commit.author}: {commit.subject}" for commit in commits)
