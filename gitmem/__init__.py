@@ -4,55 +4,59 @@ store = gitmem.open_store("memory", create=True)
 env = store.project("workshop-bot").environment("development")
 """
 
-from gitmem.admission import BindingState
-from gitmem.bindings import Binding
-from gitmem.documents import Documents
-from gitmem.environment.settings import Settings
-from gitmem.environment.status import FileStatus, Status
-from gitmem.errors import (
-    BusyError,
-    ConflictError,
-    DamagedError,
-    ErrorCode,
-    ForbiddenError,
-    GitmemError,
-    IdempotencyKeyReusedError,
-    InvalidCursorError,
-    InvalidDocumentError,
-    InvalidRequestError,
-    LimitExceededError,
-    NotFoundError,
-    PreconditionFailedError,
-    PreconditionRequiredError,
-    ProjectNotFoundError,
-    SessionClosedError,
-    StorageError,
-    ToolArgumentError,
-    UnauthorizedError,
-)
-from gitmem.events import SessionEvent
-from gitmem.memory import define_memory, document_memory
-from gitmem.recall import MemorySource, MemoryView
-from gitmem.records import (
-    Deployment,
-    Document,
-    DocumentInfo,
-    History,
-    Memory,
-    NewDocument,
-    Page,
-    Provider,
-    Resource,
-    Revision,
-    Version,
-    Writer,
-)
-from gitmem.render import Render
-from gitmem.results import Conflict, ListedDocument, ListedDocuments, ReadDocument, Rejected, Saved
-from gitmem.sessions import Session, SessionInfo, SessionPage, Sessions, Started, StartedDocument
-from gitmem.store import Environment, Project, Store, open_store
-from gitmem.toolbox import Toolbox
-from gitmem.tools import Tools, ToolSpec
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gitmem.admission import BindingState
+    from gitmem.bindings import Binding
+    from gitmem.documents import Documents
+    from gitmem.environment.settings import Settings
+    from gitmem.environment.status import FileStatus, Status
+    from gitmem.errors import (
+        BusyError,
+        ConflictError,
+        DamagedError,
+        ErrorCode,
+        ForbiddenError,
+        GitmemError,
+        IdempotencyKeyReusedError,
+        InvalidCursorError,
+        InvalidDocumentError,
+        InvalidRequestError,
+        LimitExceededError,
+        NotFoundError,
+        PreconditionFailedError,
+        PreconditionRequiredError,
+        ProjectNotFoundError,
+        SessionClosedError,
+        StorageError,
+        ToolArgumentError,
+        UnauthorizedError,
+    )
+    from gitmem.events import SessionEvent
+    from gitmem.memory import define_memory, document_memory
+    from gitmem.recall import MemorySource, MemoryView
+    from gitmem.records import (
+        Deployment,
+        Document,
+        DocumentInfo,
+        History,
+        Memory,
+        NewDocument,
+        Page,
+        Provider,
+        Resource,
+        Revision,
+        Version,
+        Writer,
+    )
+    from gitmem.render import Render
+    from gitmem.results import Conflict, ListedDocument, ListedDocuments, ReadDocument, Rejected, Saved
+    from gitmem.sessions import Session, SessionInfo, SessionPage, Sessions, Started, StartedDocument
+    from gitmem.store import Environment, Project, Store, open_store
+    from gitmem.toolbox import Toolbox
+    from gitmem.tools import Tools, ToolSpec
 
 __all__ = [
     "Binding",
@@ -118,3 +122,18 @@ __all__ = [
     "document_memory",
     "open_store",
 ]
+
+_MODULES = (  # ruff: ignore[non-empty-init-module]
+    "errors", "records", "memory", "store", "documents", "environment.settings", "environment.status",
+    "bindings", "admission", "recall", "render", "results", "sessions", "events", "toolbox", "tools",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: a command that needs few of them starts faster."""
+    if name in __all__:
+        for module in _MODULES:
+            found = import_module(f"gitmem.{module}")
+            if name in vars(found):
+                return globals().setdefault(name, vars(found)[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,24 +6,27 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from gitmem import config
 from gitmem.config import Config
-from gitmem.control.deployments import Deployments
-from gitmem.control.ledger import Ledger
-from gitmem.control.sessions import SessionRecords
 from gitmem.documents import Documents
 from gitmem.environment.draft import Draft
 from gitmem.environment.engine import EnvironmentRepository
 from gitmem.environment.layout import Name, locate
 from gitmem.environment.settings import DEFAULTS, Settings
-from gitmem.environment.status import Status, status
 from gitmem.errors import InvalidRequestError, NotFoundError, ProjectNotFoundError, StorageError
 from gitmem.limits import check_document_id, check_resource_id
 from gitmem.memory import agreed
 from gitmem.records import Deployment, Memory, Resource
-from gitmem.sessions import Session, Sessions
+
+if TYPE_CHECKING:
+    from gitmem.control.deployments import Deployments
+    from gitmem.control.ledger import Ledger
+    from gitmem.control.sessions import SessionRecords
+    from gitmem.environment.status import Status
+    from gitmem.sessions import Session, Sessions
 
 ENVIRONMENTS: Final = ("development", "production")
 
@@ -35,13 +38,17 @@ class Environment(EnvironmentRepository):
     from the ref.
     """
 
-    def __init__(
-        self, folder: str, name: str, deployments: Deployments, sessions: SessionRecords, settings: Settings
-    ) -> None:
-        super().__init__(folder, settings)
+    def __init__(self, project: Project, name: str, settings: Settings) -> None:
+        super().__init__(os.path.join(project.folder, name), settings)
         self.name = name
-        self._deployments = deployments
-        self.sessions = Sessions(self, name, deployments, sessions)
+        self._project = project
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The sessions of this environment."""
+        from gitmem.sessions import Sessions
+
+        return Sessions(self, self.name, self._project.deployments, self._project.session_records)
 
     def documents(self, resource: str) -> Documents:
         """The documents of a resource. Raises InvalidRequestError for an id outside the grammar."""
@@ -69,11 +76,11 @@ class Environment(EnvironmentRepository):
                     draft.declare(memory)
 
         self.save(change)
-        return self._deployments.activate(agent, self.name, declared)
+        return self._project.deployments.activate(agent, self.name, declared)
 
     def deployments(self) -> dict[str, Deployment]:
         """The active deployment of each agent, by agent id."""
-        return self._deployments.active(self.name)
+        return self._project.deployments.active(self.name)
 
     def inventory(self) -> list[Resource]:
         """Every resource, retired ones too, by id (seed 000, "Resource inventory")."""
@@ -85,6 +92,8 @@ class Environment(EnvironmentRepository):
 
     def status(self) -> Status:
         """Where HEAD stands, and every file that is not what the tip says. Raises DamagedError."""
+        from gitmem.environment.status import status
+
         return status(self)
 
     def path(self, resource: str | None = None, document_id: str | None = None) -> str:
@@ -115,11 +124,33 @@ class Project:
         self.folder = folder
         self.id = project_id
         self._settings = settings
-        self.control = Ledger(os.path.join(folder, "control.git"), durable=settings.durable, clock=settings.clock)
-        self._deployments = Deployments(self.control)
-        self._sessions = SessionRecords(self.control)
         self._environments: dict[str, Environment] = {}
         self._lock = threading.Lock()
+
+    # What follows is imported and made when it is first asked for: a command that only reads
+    # documents starts faster without it.
+
+    @cached_property
+    def control(self) -> Ledger:
+        """The project's `control.git`."""
+        from gitmem.control.ledger import Ledger
+
+        folder = os.path.join(self.folder, "control.git")
+        return Ledger(folder, durable=self._settings.durable, clock=self._settings.clock)
+
+    @cached_property
+    def deployments(self) -> Deployments:
+        """What was deployed, in either environment."""
+        from gitmem.control.deployments import Deployments
+
+        return Deployments(self.control)
+
+    @cached_property
+    def session_records(self) -> SessionRecords:
+        """What is kept of sessions, in either environment."""
+        from gitmem.control.sessions import SessionRecords
+
+        return SessionRecords(self.control)
 
     @property
     def exists(self) -> bool:
@@ -137,20 +168,20 @@ class Project:
             raise InvalidRequestError(f"{ascii(name)[:40]} is no environment: use development or production.")
         with self._lock:
             if name not in self._environments:
-                self._environments[name] = Environment(
-                    os.path.join(self.folder, name), name, self._deployments, self._sessions, self._settings
-                )
+                self._environments[name] = Environment(self, name, self._settings)
             return self._environments[name]
 
     def session(self, session_id: str) -> Session:
         """A session of either environment, by its id. Raises NotFoundError."""
-        return self.environment(self._sessions.get(session_id).alias).sessions.get(session_id)
+        return self.environment(self.session_records.get(session_id).alias).sessions.get(session_id)
 
     def close(self) -> None:
         for environment in self._environments.values():
             environment.close()
-        self._sessions.close()
-        self.control.close()
+        if "session_records" in self.__dict__:
+            self.session_records.close()
+        if "control" in self.__dict__:
+            self.control.close()
 
 
 class Store:

@@ -59,7 +59,7 @@ class History:
             own = operation_of(commit)
             for event in reversed(found):
                 if own and isinstance(event, Event) and event.name == own[1]:
-                    yield replace(event, operation=own[0], message=None)
+                    yield event._replace(operation=own[0], message=None)
                 else:
                     yield event
 

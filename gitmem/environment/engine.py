@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from gitmem.codec import Content, decode
 from gitmem.environment.catalog import Catalog
@@ -19,9 +19,11 @@ from gitmem.environment.rows import Row, Save, VersionRow
 from gitmem.environment.settings import DEFAULTS, Settings
 from gitmem.errors import GitmemError
 from gitmem.git.creation import create, is_made, refuse_foreign_folder
-from gitmem.git.housekeeping import Housekeeping, Size, measure
 from gitmem.git.objects import Oid
 from gitmem.records import Memory
+
+if TYPE_CHECKING:
+    from gitmem.git.housekeeping import Size
 
 T = TypeVar("T")
 
@@ -92,11 +94,18 @@ class EnvironmentRepository:
         """The lock file of another Git process that keeps `.git/index` behind the saves."""
         return self.parts().projection.obstacle() if self.exists else None
 
+    def lagging_behind(self) -> str | None:
+        """The same, only where `.git/index` does lag."""
+        lock = self.obstacle()
+        return lock if lock and self.parts().projection.needs_healing() else None
+
     def collect(self) -> int:
         """Pack everything that main reaches; the number of objects packed. Nothing is pruned.
 
         Safe beside writers and readers, and needs no git binary. Raises StorageError, DamagedError.
         """
+        from gitmem.git.housekeeping import Housekeeping
+
         return Housekeeping(self.parts().repository).run(everything=True) if self.exists else 0
 
     def is_packing_due(self) -> bool:
@@ -105,6 +114,8 @@ class EnvironmentRepository:
 
     def size(self) -> Size:
         """What the repository takes on the disk. Raises StorageError where there is none."""
+        from gitmem.git.housekeeping import measure
+
         return measure(self.parts().repository)
 
     # Reading

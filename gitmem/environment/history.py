@@ -189,16 +189,16 @@ class Reader:
             merged=len(commit.parents) > 1,
         )
         if now is None:
-            return replace(event, operation="delete", dead=True)
+            return event._replace(operation="delete", dead=True)
         try:
             meta = self.meta(name, now)
         except InvalidDocumentError as error:
             raise Rejection(name, commit.oid, error.message) from None
         except DamagedError:
-            return replace(event, blob=now.oid)  # reading this document says so; the others are not held up
+            return event._replace(blob=now.oid)  # reading this document says so; the others are not held up
         if meta is None:
-            return replace(event, operation="delete", dead=True, blob=now.oid)
-        return replace(event, blob=now.oid, meta=meta)
+            return event._replace(operation="delete", dead=True, blob=now.oid)
+        return event._replace(blob=now.oid, meta=meta)
 
     def meta(self, name: Name, entry: Entry) -> Meta | None:
         """A committed file's metadata; None for a tombstone. Raises InvalidDocumentError, DamagedError."""
@@ -233,12 +233,12 @@ class Reader:
             elif not touches_no_document(commit) and len(commit.parents) < 2:
                 for event in self._compared(commit):
                     if isinstance(event, Event) and event.dead:
-                        yield replace(event, merged=True)
+                        yield event._replace(merged=True)
         yield from reversed(saves)
 
     def _attributed(self, start: Oid, name: Name) -> Iterator[Event | Rejection]:
         for event in self.versions(start, name):
-            yield replace(event, merged=True)
+            yield event._replace(merged=True)
             return
 
     def versions(self, start: Oid, name: Name) -> Iterator[Event]:
@@ -302,7 +302,7 @@ class Reader:
                 event = self._event(commit, name, was, now)
             except Rejection:
                 return _Found(commit, None)
-            return _Found(commit, replace(event, operation=own[0], message=None) if own else event)
+            return _Found(commit, event._replace(operation=own[0], message=None) if own else event)
         return None
 
     def blob_at(self, commit: Oid, name: Name) -> Oid:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from gitmem.codec import Content, decode
@@ -221,7 +220,7 @@ class Opened:
         if content is None:
             raise DamagedError(blob.hex(), f"{name} is a tombstone in Git and alive in the index. Run gitmem doctor.")
         if row.blob is None or row.meta is None:
-            row = replace(row, blob=blob, meta=meta_of(content))
+            row = row._replace(blob=blob, meta=meta_of(content))
             self.catalog.fill(name, row)
         return row, content
 
@@ -229,7 +228,7 @@ class Opened:
         if row.merged:
             return self._merged_versions(name, before, limit)
         return [
-            v if v.blob or v.operation == "delete" else replace(v, blob=self.reader.blob_at(v.revision, name))
+            v if v.blob or v.operation == "delete" else v._replace(blob=self.reader.blob_at(v.revision, name))
             for v in self.catalog.versions(name, before, limit)
         ]
 

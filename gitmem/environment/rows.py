@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gitmem.environment.layout import Name
 from gitmem.git.objects import Oid
 from gitmem.records import OWNER, Memory, Provider, Writer
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(NamedTuple):
     """What a listing shows of a document's content."""
 
     title: str
@@ -20,8 +18,7 @@ class Meta:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What the index holds of one document; `blob` and `meta` are None until first read."""
 
     revision: Oid
@@ -33,8 +30,7 @@ class Row:
     meta: Meta | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRow:
+class VersionRow(NamedTuple):
     """One version in a document's history; `number` grows with time within the document."""
 
     number: int
@@ -46,8 +42,7 @@ class VersionRow:
     message: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """What one commit did to one document."""
 
     name: Name
@@ -62,8 +57,7 @@ class Event:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """Where the index stands: its tip, and the number that the next version gets.
 
     `unchecked`: files may lag that `unprojected` does not name (the table was lost, or a save cut
@@ -79,8 +73,7 @@ class State:
     rejected: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Save:
+class Save(NamedTuple):
     """One save by a session; `seq` counts a session's saves from 1, in the order of their commits."""
 
     seq: int
@@ -88,8 +81,7 @@ class Save:
     revision: Oid
 
 
-@dataclass(frozen=True, slots=True)
-class Unprojected:
+class Unprojected(NamedTuple):
     """A path whose file or `.git/index` entry lags: the blob that gitmem last put there."""
 
     base: Oid | None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import struct
-import subprocess
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -152,6 +150,9 @@ class Stage:
 
     def _convert(self) -> None:
         """Let git write the index in the plain form, through an index file of our own."""
+        import shutil
+        import subprocess
+
         copy = os.path.join(self._scratch, scratch_name())
         # A split index is found beside the repository's own, whatever the name of the other half.
         shutil.copyfile(self.path, copy)

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Final
 
 from gitmem.errors import GitmemError
-from gitmem.git.housekeeping import Housekeeping, measure
 from gitmem.git.repository import Repository
 
 _DELAY_SECONDS: Final = 0.2
@@ -93,6 +92,8 @@ class Upkeep:
     def _tidy_if_due(self) -> None:
         if time.monotonic() < self._tidy_again or (self._tidying is not None and self._tidying.is_alive()):
             return
+        from gitmem.git.housekeeping import measure
+
         if measure(self._repository).due:
             with self._condition:
                 if not self._closing:
@@ -101,6 +102,8 @@ class Upkeep:
 
     def _tidy(self) -> None:
         """Pack in small steps, on handles of its own, until done or until the environment closes."""
+        from gitmem.git.housekeeping import Housekeeping
+
         with suppress(GitmemError, OSError, _Closing):
             repository = Repository(self._repository.folder, durable=self._repository.durable)
             if not Housekeeping(repository, self._breathe).run():
