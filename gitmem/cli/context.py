@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gitmem import config
-from gitmem.cli.output import ProgressLine
+from gitmem.cli.output import ProgressLine, note
 from gitmem.environment.settings import Settings
 from gitmem.errors import InvalidRequestError, StorageError
 from gitmem.store import ENVIRONMENTS, Environment, Project, Store, open_store
@@ -44,8 +44,11 @@ class Options:
             environment = self.environment_of(store)
             try:
                 yield environment
+                lock = environment.lagging_behind()
             finally:
                 due = environment.is_packing_due()
+        if lock:
+            note(f"Done, but {lock} keeps .git/index behind. If no git is running, remove it.")
         if due:
             _pack_later(environment)
 
