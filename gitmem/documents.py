@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Final, cast
 
 from gitmem import cursor as cursors
-from gitmem.clock import to_rfc3339
 from gitmem.codec import Content
 from gitmem.environment.draft import Draft, Stored
 from gitmem.environment.engine import EnvironmentRepository
@@ -43,10 +42,9 @@ from gitmem.records import (
     Memory,
     NewDocument,
     Page,
-    Revision,
-    Version,
     Writer,
 )
+from gitmem.views import document_shown, info_shown, lines_shown, version_shown
 
 _CHUNK: Final = 200
 _HEX: Final = re.compile(r"[0-9a-f]{7,40}\Z")
@@ -76,16 +74,16 @@ class Documents:
         memory = self._memory()
         if at is not None:
             version = self._version(name, at)
-            return self._document(name, memory, _stored(version, self._version_content(name, version)))
+            return document_shown(name, memory, _stored(version, self._version_content(name, version)))
         row, content = self._environment.read(name, self._live(name))
-        return self._document(name, memory, Stored(row.revision, content, row.updated, row.writer))
+        return document_shown(name, memory, Stored(row.revision, content, row.updated, row.writer))
 
     def info(self, document_id: str) -> DocumentInfo:
         """A document without its text; also where its text is damaged."""
         name = self._name(document_id)
         memory = self._memory()
         row = self._live(name)
-        return _info(document_id, memory, row if row.meta else self._environment.read(name, row)[0])
+        return info_shown(document_id, memory, row if row.meta else self._environment.read(name, row)[0])
 
     def list(self, *, cursor: str | None = None) -> Page:
         """A page of at most 50 documents without text: newest update first, then by id.
@@ -98,7 +96,7 @@ class Documents:
         page = rows[:PAGE_DOCUMENTS]
         more = len(rows) > PAGE_DOCUMENTS
         return Page(
-            documents=tuple(_info(document_id, memory, row) for document_id, row in page),
+            documents=tuple(info_shown(document_id, memory, row) for document_id, row in page),
             next_cursor=cursors.encode(self._listing("list"), page[-1][1].updated, page[-1][0]) if more else None,
         )
 
@@ -114,7 +112,7 @@ class Documents:
         page = rows[:PAGE_DOCUMENTS]
         more = len(rows) > PAGE_DOCUMENTS
         return History(
-            versions=tuple(self._history_entry(name, row) for row in page),
+            versions=tuple(version_shown(name, row, self._version_content(name, row)) for row in page),
             next_cursor=cursors.encode(listing, page[-1].number, "") if more else None,
         )
 
@@ -130,8 +128,8 @@ class Documents:
         newer = self._version(name, b)
         older = self._version(name, a) if a is not None else self._before(name, newer)
         lines = difflib.unified_diff(
-            _lines(self._version_content(name, older) if older else None),
-            _lines(self._version_content(name, newer)),
+            lines_shown(self._version_content(name, older) if older else None),
+            lines_shown(self._version_content(name, newer)),
             f"{name}@{older.revision.hex()[:12] if older else 'nothing'}",
             f"{name}@{newer.revision.hex()[:12]}",
             lineterm="",
@@ -188,7 +186,7 @@ class Documents:
         found = draft.get(name)
         if found is not None:
             raise _used(name, found)
-        return self._document(name, memory, draft.put(name, content, "create"))
+        return document_shown(name, memory, draft.put(name, content, "create"))
 
     def replace(
         self, document_id: str, *, text: str, summary: str | None = None, if_match: str, writer: Writer = OWNER
@@ -204,7 +202,7 @@ class Documents:
             check_text(text, memory.provider.max_bytes)
             found, content = self._current_content(draft, name, expected)
             new = replace(content, text=text, summary=content.summary if summary is None else summary)
-            return self._document(name, memory, put_changed(draft, name, found, new, "replace", writer))
+            return document_shown(name, memory, put_changed(draft, name, found, new, "replace", writer))
 
         return self._environment.save(change)
 
@@ -231,7 +229,7 @@ class Documents:
             found, content = self._current_content(draft, name, expected)
             new = replace(content, title=title or content.title, agent_writes=agent_writes or content.agent_writes)
             operation = _patch_operation(content, new)
-            return self._document(name, memory, put_changed(draft, name, found, new, operation, OWNER))
+            return document_shown(name, memory, put_changed(draft, name, found, new, operation, OWNER))
 
         return self._environment.save(change)
 
@@ -267,7 +265,7 @@ class Documents:
             found, content = self._current_content(draft, name, expected)
             check_text(old.text, memory.provider.max_bytes)
             new = replace(content, title=old.title, text=old.text, summary=old.summary)
-            return self._document(name, memory, put_changed(draft, name, found, new, "restore", OWNER))
+            return document_shown(name, memory, put_changed(draft, name, found, new, "restore", OWNER))
 
         return self._environment.save(change)
 
@@ -338,35 +336,6 @@ class Documents:
     def _version_content(self, name: Name, version: VersionRow) -> Content | None:
         return self._environment.content(name, version.blob) if version.blob else None
 
-    def _history_entry(self, name: Name, row: VersionRow) -> Version:
-        content = self._version_content(name, row)
-        return Version(
-            revision=Revision(row.revision.hex()),
-            operation=row.operation,
-            title=content.title if content else "",
-            bytes=len(content.text.encode()) if content else 0,
-            updated_at=to_rfc3339(row.updated),
-            writer=row.writer,
-            message=row.message or f"{row.operation} {name}",
-        )
-
-    def _document(self, name: Name, memory: Memory, stored: Stored) -> Document:
-        content = stored.content
-        if content is None:
-            raise NotFoundError(f"{name} was deleted at {stored.revision.hex()}.")
-        return Document(
-            id=name.id,
-            title=content.title,
-            text=content.text,
-            summary=content.summary,
-            agent_writes=content.agent_writes,
-            revision=Revision(stored.revision.hex()),
-            bytes=len(content.text.encode()),
-            max_bytes=memory.provider.max_bytes,
-            updated_at=to_rfc3339(stored.updated),
-            writer=stored.writer,
-        )
-
 
 def put_changed(draft: Draft, name: Name, found: Stored, new: Content, operation: str, writer: Writer) -> Stored:
     """Put `new` over `found`, unless that is what is there."""
@@ -402,26 +371,3 @@ def _patch_operation(old: Content, new: Content) -> str:
 
 def _stored(version: VersionRow, content: Content | None) -> Stored:
     return Stored(version.revision, content, version.updated, version.writer)
-
-
-def _info(document_id: str, memory: Memory, row: Row) -> DocumentInfo:
-    meta = row.meta
-    assert meta is not None
-    return DocumentInfo(
-        id=document_id,
-        title=meta.title,
-        summary=meta.summary,
-        agent_writes=cast(AgentWrites, meta.policy),
-        revision=Revision(row.revision.hex()),
-        bytes=meta.bytes,
-        max_bytes=memory.provider.max_bytes,
-        updated_at=to_rfc3339(row.updated),
-        writer=row.writer,
-    )
-
-
-def _lines(content: Content | None) -> list[str]:
-    if content is None:
-        return []
-    head = [f"title: {content.title}", f"summary: {content.summary}", f"agentWrites: {content.agent_writes}", ""]
-    return head + content.text.split("\n")
