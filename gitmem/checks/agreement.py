@@ -50,8 +50,10 @@ def _same(ours: Row, theirs: Row) -> bool:
         theirs.revision, theirs.updated, theirs.writer, theirs.dead
     ):  # fmt: skip
         return False
-    # The index may leave these out until they are first read.
-    return (not ours.blob or ours.blob == theirs.blob) and (not ours.meta or ours.meta == theirs.meta)
+    # The index may leave these out until they are first read, and damage may hide them.
+    return (not ours.blob or ours.blob == theirs.blob) and (
+        not ours.meta or not theirs.meta or ours.meta == theirs.meta
+    )
 
 
 def _histories(catalog: Catalog) -> Iterator[tuple[Name, list[tuple[object, ...]]]]:
