@@ -15,7 +15,7 @@ import gitmem
 from tests.hazards import done, edited, file_of, git_dir, handwritten, refused, shown, status, subjects
 from tests.support import git, git_fails
 
-HOW = ["empty", "nul", "gone"]
+HOW = ["empty", "nul", "cut short", "gone"]
 
 
 @pytest.fixture
@@ -32,12 +32,13 @@ def object_file(environment: gitmem.Environment, oid: str) -> Path:
 
 def wreck(path: Path, how: str) -> None:
     """What a power loss leaves of a file."""
-    size = path.stat().st_size
+    whole = path.read_bytes()
     path.chmod(0o644)
     if how == "gone":
         path.unlink()
     else:
-        path.write_bytes({"empty": b"", "nul": bytes(size), "garbage": b"x" * size}[how])
+        half = whole[: len(whole) // 2]
+        path.write_bytes({"empty": b"", "nul": bytes(len(whole)), "cut short": half, "garbage": b"x" * 50}[how])
 
 
 @contextmanager
@@ -165,7 +166,14 @@ def test_a_damaged_resource_holds_up_no_other(
 
 
 @pytest.mark.parametrize(
-    ("what", "how"), [("main", "empty"), ("main", "gone"), ("main^{tree}", "nul"), ("main:notes", "garbage")]
+    ("what", "how"),
+    [
+        ("main", "empty"),
+        ("main", "gone"),
+        ("main^{tree}", "nul"),
+        ("main:notes", "cut short"),
+        ("main:notes", "garbage"),
+    ],
 )
 def test_a_damaged_tip_is_named_and_documents_stay_readable(
     environment: gitmem.Environment, two: dict[str, gitmem.Document], what: str, how: str
@@ -264,16 +272,12 @@ def test_packed_refs_alone_are_as_good(environment: gitmem.Environment, two: dic
 # `.git/index` is a cache
 
 
-@pytest.mark.parametrize("how", ["empty", "nul", "gone", "half"])
+@pytest.mark.parametrize("how", ["empty", "nul", "gone", "cut short"])
 def test_a_damaged_git_index_is_made_again_from_the_tip(
     environment: gitmem.Environment, two: dict[str, gitmem.Document], how: str
 ) -> None:
     path = git_dir(environment) / "index"
-    whole = path.read_bytes()
-    if how == "half":
-        path.write_bytes(whole[: len(whole) // 2])
-    else:
-        wreck(path, how)
+    wreck(path, how)
     edited(environment, "a", "two")
     assert status(environment) == ""
     git(environment.folder, "commit", "--allow-empty", "-qm", "by hand")
