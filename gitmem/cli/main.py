@@ -41,6 +41,8 @@ COMMANDS: Final = {
     "status": "health:status",
     "doctor": "health:doctor",
     "gc": "health:gc",
+    "serve": "serve:serve",
+    "key": "keys:key",
     "demo": "demo:demo",
 }
 """Each command with the module and name of its function; a module is imported when it is needed."""

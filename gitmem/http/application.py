@@ -1,0 +1,45 @@
+"""The ASGI application, put together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp
+
+from gitmem.http.accesslog import AccessLog
+from gitmem.http.endpoint import Endpoint, unknown
+from gitmem.http.front import Front
+from gitmem.http.guard import Guard
+from gitmem.http.operations import Operation
+from gitmem.http.readings import Readings
+from gitmem.http.routes import OPERATIONS
+from gitmem.http.serving import Serving
+
+
+def application(serving: Serving, guard: Guard) -> ASGIApp:
+    """Everything that the server answers. It closes `serving` at its end."""
+    readings = Readings()
+    routes = [Route(path, endpoint=Endpoint(serving, readings, found)) for path, found in _by_path(OPERATIONS)]
+    log = AccessLog()
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncGenerator[None, None]:
+        uses = asyncio.create_task(serving.write_uses())
+        try:
+            yield
+        finally:
+            uses.cancel()
+            await asyncio.to_thread(serving.close)
+            log.flush()
+
+    return Front(Router(routes, redirect_slashes=False, default=unknown, lifespan=lifespan), guard, log)
+
+
+def _by_path(operations: Iterable[Operation]) -> Iterable[tuple[str, list[Operation]]]:
+    found: dict[str, list[Operation]] = {}
+    for operation in operations:
+        found.setdefault(operation.path, []).append(operation)
+    return found.items()

@@ -1,0 +1,135 @@
+"""The JSON bodies that requests bring: how they are read, and what fields they have."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+from starlette.types import Receive
+
+from gitmem.codec import loads
+from gitmem.errors import ErrorCode, InvalidRequestError
+from gitmem.http.answers import Refusal
+from gitmem.limits import BODY_BYTES, MAX_BYTES_CEILING, MAX_BYTES_DEFAULT
+
+BODY_SECONDS: Final = 30.0
+
+AgentWrites = Literal["enabled", "disabled"]
+Title = Annotated[str, Meta(min_length=1, description="1 to 240 UTF-8 bytes.")]
+Summary = Annotated[str, Meta(description="At most 240 UTF-8 bytes.")]
+Text = Annotated[str, Meta(description="At most the resource's maxBytes, in UTF-8.")]
+RevisionText = Annotated[str, Meta(pattern="^[0-9a-f]{7,40}$", description="A revision of the document's history.")]
+Name = Annotated[str, Meta(pattern="^[a-z0-9]+(-[a-z0-9]+)*$", min_length=1, max_length=128)]
+
+
+class Body(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
+    """The base of every body: unknown fields are refused."""
+
+
+class CreateDocument(Body):
+    title: Title
+    text: Text = ""
+    summary: Summary = ""
+    agent_writes: AgentWrites = "enabled"
+
+
+class ReplaceDocument(Body):
+    text: Text
+    summary: Summary | UnsetType = UNSET
+
+
+class PatchDocument(Body):
+    title: Title | UnsetType = UNSET
+    agent_writes: AgentWrites | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.title is UNSET and self.agent_writes is UNSET:
+            raise ValueError("Nothing to change: give title, agentWrites, or both")
+
+
+class RestoreDocument(Body):
+    revision: RevisionText
+
+
+class ProviderBody(Body):
+    kind: Literal["document"] = "document"
+    max_bytes: Annotated[int, Meta(ge=1, le=MAX_BYTES_CEILING)] = MAX_BYTES_DEFAULT
+
+
+class DeclareMemory(Body):
+    id: Name
+    description: Annotated[str, Meta(min_length=1, pattern=r"\S", description="What the memory is for.")]
+    provider: ProviderBody = msgspec.field(default_factory=ProviderBody)
+
+
+class Deploy(Body):
+    agent_id: Name
+    alias: Literal["development", "production"]
+    memory: list[DeclareMemory]
+
+
+def check_media_type(headers: Mapping[str, list[str]]) -> None:
+    """Raises Refusal (415) unless the body is plain JSON in UTF-8."""
+    kind, _, parameters = ",".join(headers.get("content-type", ())).partition(";")
+    charset = parameters.replace(" ", "").replace('"', "").lower().partition("charset=")[2].partition(";")[0]
+    if kind.strip(" \t").lower() != "application/json" or charset not in {"", "utf-8", "utf8"}:
+        raise _unsupported("The body must be JSON in UTF-8: send Content-Type: application/json.")
+    for encoding in headers.get("content-encoding", ()):
+        if encoding.strip(" \t").lower() not in {"", "identity"}:
+            raise _unsupported("The body must not be compressed: leave Content-Encoding out.")
+
+
+async def read(receive: Receive, headers: Mapping[str, list[str]]) -> bytes:
+    """The whole body. Raises Refusal: 413 above 64 KiB, 408 where it does not come; ConnectionError."""
+    announced = headers.get("content-length", ["0"])[0]
+    if not announced.isdecimal() or len(announced) > 9 or int(announced) > BODY_BYTES:
+        raise _too_large()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ConnectionError
+                body += message.get("body", b"")
+                if len(body) > BODY_BYTES:
+                    raise _too_large()
+                if not message.get("more_body"):
+                    return bytes(body)
+    except TimeoutError:
+        what = f"The body did not come within {BODY_SECONDS:g} s. Nothing was changed; send it again."
+        raise Refusal(408, ErrorCode.INVALID_REQUEST, what, ((b"connection", b"close"),)) from None
+
+
+def parse(body: bytes) -> Any:
+    """What the body says. Raises InvalidRequestError unless it is strict JSON."""
+    try:
+        return loads(body)
+    except UnicodeDecodeError:
+        raise InvalidRequestError("The body is not UTF-8.") from None
+    except ValueError as error:
+        raise InvalidRequestError(f"The body is not JSON: {' '.join(str(error).split())[:120]}.") from None
+
+
+def decode(value: Any, kind: type[Body]) -> Body:
+    """The body's fields. Raises InvalidRequestError, naming the field."""
+    try:
+        body = msgspec.convert(value, kind)
+        # JSON can spell half of a character, which no UTF-8 holds: encoding it finds that.
+        msgspec.json.encode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidRequestError(f"The body does not fit: {' '.join(str(error).split())[:200]}.") from None
+    except UnicodeEncodeError:
+        raise InvalidRequestError("The body holds a lone surrogate, which is not text. Remove it.") from None
+    return body
+
+
+def _unsupported(message: str) -> Refusal:
+    return Refusal(415, ErrorCode.INVALID_REQUEST, message)
+
+
+def _too_large() -> Refusal:
+    return Refusal(413, ErrorCode.MEMORY_LIMIT_EXCEEDED, f"The body has more than {BODY_BYTES} bytes. Shorten it.")

@@ -1,0 +1,108 @@
+"""What is checked before an operation runs, and in which order.
+
+What the request alone shows comes before what the store knows, but for who asks and for which
+project: a stranger learns nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gitmem.errors import InvalidRequestError
+from gitmem.http import bodies, conditions
+from gitmem.http.callers import authenticated, authorize
+from gitmem.http.operations import Call, Condition, Operation
+
+Check = Callable[[Call], Awaitable[None] | None]
+
+
+def checks_of(operation: Operation) -> list[Check]:
+    """The checks that apply to an operation, in their order."""
+    return [check for check, applies, _ in ORDER if applies(operation)]
+
+
+def _who(call: Call) -> None:
+    call.caller = authenticated(call.serving, call.headers)
+
+
+def _may(call: Call) -> None:
+    assert call.operation.access is not None
+    authorize(call.caller, call.operation.access, call.project_id)
+
+
+def _project(call: Call) -> None:
+    if call.project_id is not None:
+        call.found(call.serving.project(call.project_id))
+
+
+def _parameters(call: Call) -> None:
+    for parameter in call.operation.query:
+        value = call.parameter(parameter.name)
+        if value is not None:
+            parameter.check(value)
+        elif parameter.required:
+            raise InvalidRequestError(f"The query must have {parameter.name}: {parameter.about}")
+    for parameter in call.operation.ids:
+        parameter.check(call.path[parameter.name])
+
+
+def _media_type(call: Call) -> None:
+    bodies.check_media_type(call.headers)
+
+
+async def _size(call: Call) -> None:
+    call.body = await bodies.read(call.receive, call.headers)
+
+
+def _syntax(call: Call) -> None:
+    call.body = bodies.parse(call.body)
+
+
+def _condition(call: Call) -> None:
+    lines = call.headers.get("if-match", ()), call.headers.get("if-none-match", ())
+    match call.operation.condition:
+        case Condition.READ:
+            call.seen = conditions.to_read(*lines)
+        case Condition.CHANGE:
+            call.revisions = conditions.to_change(*lines)
+        case Condition.PUT:
+            call.revisions = conditions.to_put(*lines)
+
+
+def _fields(call: Call) -> None:
+    kind = call.operation.create if call.revisions is None else call.operation.body
+    assert kind is not None
+    call.body = bodies.decode(call.body, kind)
+
+
+def _has_key(operation: Operation) -> bool:
+    return operation.access is not None
+
+
+def _has_parameters(operation: Operation) -> bool:
+    return bool(operation.query or operation.ids)
+
+
+def _has_body(operation: Operation) -> bool:
+    return operation.body is not None
+
+
+def _has_condition(operation: Operation) -> bool:
+    return operation.condition is not Condition.NONE
+
+
+ORDER: Final[tuple[tuple[Check, Callable[[Operation], bool], str], ...]] = (
+    (_who, _has_key, "401"),
+    (_may, _has_key, "403"),
+    (_project, _has_key, "404 project_not_found"),
+    (_parameters, _has_parameters, "400: environment, ids, cursor"),
+    (_media_type, _has_body, "415"),
+    (_size, _has_body, "413: the body"),
+    (_syntax, _has_body, "400: not JSON"),
+    (_condition, _has_condition, "428, 400"),
+    (_fields, _has_body, "400: fields of the body"),
+)
+"""Each check, the operations that it applies to, and what it answers. Behind them the library checks
+the limits of fields (413), that the document exists (404), and its revision (412), the last two in
+one with the write."""

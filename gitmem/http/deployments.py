@@ -1,0 +1,56 @@
+"""The operations on deployments and agents, and those that tell of the server itself."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from gitmem import config
+from gitmem.errors import StorageError
+from gitmem.http.answers import Answer, as_json
+from gitmem.http.operations import Call
+from gitmem.limits import is_resource_id
+from gitmem.memory import define_memory, document_memory
+from gitmem.store import ENVIRONMENTS, Project
+
+
+def deploy(call: Call) -> Answer:
+    body = call.body
+    memories = [
+        define_memory(
+            id=memory.id,
+            description=memory.description,
+            provider=document_memory(max_bytes=memory.provider.max_bytes),
+        )
+        for memory in body.memory
+    ]
+    deployment = call.project.environment(body.alias).deploy(agent=body.agent_id, memories=memories)
+    return as_json(deployment.to_json(), 201)
+
+
+def agents(call: Call) -> Answer:
+    store = call.serving.store
+    if call.project_id is not None:
+        projects = [call.project]
+    else:
+        # A folder that no project can have made may lie in the store too.
+        ids = filter(is_resource_id, store.projects()) if call.caller.project is None else [call.caller.project]
+        projects = [store.project(project_id) for project_id in ids]
+    environment = call.parameter("environment")
+    chosen = ENVIRONMENTS if environment is None else (environment,)
+    return as_json({"agents": [agent for project in projects for agent in _agents(project, chosen)]})
+
+
+def health(call: Call) -> Answer:
+    folder = call.serving.store.folder
+    if not os.path.isfile(os.path.join(folder, config.FILE)):
+        raise StorageError("The store is gone.")
+    return as_json({"status": "ok"})
+
+
+def _agents(project: Project, environments: tuple[str, ...]) -> list[dict[str, Any]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for environment in environments:
+        for agent, deployment in project.environment(environment).deployments().items():
+            found.setdefault(agent, []).append(deployment.to_json())
+    return [{"id": agent, "projectId": project.id, "deployments": found[agent]} for agent in sorted(found)]

@@ -1,0 +1,95 @@
+"""What answers look like, as JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gitmem.errors import ErrorCode
+from gitmem.limits import MAX_BYTES_CEILING, PAGE_DOCUMENTS
+
+Schema = Mapping[str, Any]
+
+RESOURCE_ID: Final[Schema] = {
+    "type": "string",
+    "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$",
+    "minLength": 1,
+    "maxLength": 128,
+}
+DOCUMENT_ID: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,128}$"}
+ENVIRONMENT: Final[Schema] = {"type": "string", "enum": ["development", "production"]}
+REVISION: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{7,40}$"}
+_STRING: Final[Schema] = {"type": "string"}
+_COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+_TIME: Final[Schema] = {"type": "string", "format": "date-time"}
+_CURSOR: Final[Schema] = {"type": ["string", "null"], "description": "null on the last page"}
+_INTERNAL: Final = "internal"
+
+
+def reference(name: str) -> Schema:
+    """A schema by its name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(**properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(item: Schema, at_most: int | None = None) -> Schema:
+    return {"type": "array", "items": item} | ({} if at_most is None else {"maxItems": at_most})
+
+
+_INFO: Final[dict[str, Schema]] = {
+    "id": DOCUMENT_ID,
+    "title": _STRING,
+    "summary": _STRING,
+    "agentWrites": {"type": "string", "enum": ["enabled", "disabled"]},
+    "revision": {"type": "string", "description": "Opaque; in quotes it is the ETag."},
+    "bytes": {**_COUNT, "description": "UTF-8 bytes of the text."},
+    "maxBytes": {"type": "integer", "minimum": 1, "maximum": MAX_BYTES_CEILING},
+    "updatedAt": _TIME,
+    "writer": reference("Writer"),
+}
+
+ANSWERS: Final[Mapping[str, Schema]] = {
+    "Writer": {
+        "oneOf": [
+            _object(kind={"const": "owner"}),
+            _object(kind={"const": "agent"}, sessionId={"type": ["string", "null"]}),
+        ]
+    },
+    "Document": _object(**_INFO, text=_STRING),
+    "DocumentInfo": _object(**_INFO),
+    "DocumentList": _object(documents=_list(reference("DocumentInfo"), PAGE_DOCUMENTS), nextCursor=_CURSOR),
+    "Version": _object(
+        revision=_STRING,
+        operation={"type": "string", "description": "create, replace, retitle, freeze, delete, ..."},
+        title=_STRING,
+        bytes=_COUNT,
+        updatedAt=_TIME,
+        writer=reference("Writer"),
+        message=_STRING,
+    ),
+    "History": _object(versions=_list(reference("Version"), PAGE_DOCUMENTS), nextCursor=_CURSOR),
+    "Resource": _object(
+        id=RESOURCE_ID,
+        provider=_object(kind=_STRING, maxBytes=_INFO["maxBytes"]),
+        declared={"type": "boolean", "description": "Whether an active deployment declares it."},
+        documents={**_COUNT, "description": "Documents that are not deleted."},
+    ),
+    "ResourceList": _object(resources=_list(reference("Resource"))),
+    "Deployment": _object(id=_STRING, agentId=RESOURCE_ID, alias=ENVIRONMENT, createdAt=_TIME),
+    "AgentList": _object(
+        agents=_list(_object(id=RESOURCE_ID, projectId=RESOURCE_ID, deployments=_list(reference("Deployment"))))
+    ),
+    "Health": _object(status={"const": "ok"}),
+    "Description": {"type": "object", "description": "This description: OpenAPI 3.1."},
+    "Error": _object(
+        error=_object(code={"type": "string", "enum": [*map(str, ErrorCode), _INTERNAL]}, message=_STRING)
+    ),
+}
