@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -127,6 +127,13 @@ class Database:
         """The rows that a statement finds. Raises DatabaseUnusableError."""
         try:
             return self.connection().execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise _unusable(error) from error
+
+    def stream(self, sql: str, *values: Any) -> Iterator[Any]:
+        """The same, row by row. Raises DatabaseUnusableError."""
+        try:
+            yield from self.connection().execute(sql, values)
         except sqlite3.Error as error:
             raise _unusable(error) from error
 

@@ -8,10 +8,9 @@ and never fails because of the damage that it looks for.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
-from typing import Final
 
 from gitmem.checks import control, leftovers, projection
 from gitmem.checks.agreement import disagreements
@@ -36,8 +35,6 @@ from gitmem.store import ENVIRONMENTS, Project, Store
 __all__ = ["Finding", "examine", "repair"]
 
 Place = Store | EnvironmentRepository
-
-_LOST: Final = "Find its last commit with git reflog or git fsck --lost-found."
 
 
 def examine(place: Place, progress: Progress = silent) -> list[Finding]:
@@ -98,11 +95,15 @@ def _control_folder(project: Project) -> str:
     return os.path.join(project.folder, "control.git")
 
 
-def _opened(folder: str) -> Repository:
+@contextmanager
+def _opened(folder: str) -> Generator[Repository, None, None]:
     """A handle of doctor's own: nothing read before is remembered, and nothing is mended in passing."""
     repository = Repository(folder)
     repository.objects.mend = lambda oid: False
-    return repository
+    try:
+        yield repository
+    finally:
+        repository.close(flush=False)
 
 
 def _control(project: Project, progress: Progress) -> Iterator[Finding]:
@@ -110,7 +111,7 @@ def _control(project: Project, progress: Progress) -> Iterator[Finding]:
     if not os.path.lexists(folder):
         return
     try:
-        with closing(_opened(folder)) as repository:
+        with _opened(folder) as repository:
             records = repository.waiting()
             yield from leftovers.locks(repository)
             yield from git_files(repository)
@@ -126,6 +127,11 @@ def _broken(error: StorageError, folder: str) -> Finding:
     return Finding(check="repository", subject=folder, message=error.message)
 
 
+def _unusable(error: DatabaseUnusableError) -> Finding:
+    message = f"The index cannot be used: {error}. Run doctor --repair."
+    return Finding(check="index", subject="index.sqlite", message=message)
+
+
 # One environment
 
 
@@ -134,12 +140,10 @@ def _environment(environment: EnvironmentRepository, progress: Progress) -> Iter
         return
     try:
         environment.parts()
-        repository = _opened(environment.folder)
+        with _opened(environment.folder) as repository, ExitStack() as stack:
+            yield from _Examination(environment, repository, stack, progress).run()
     except StorageError as error:
         yield _broken(error, environment.folder)
-        return
-    with closing(repository), ExitStack() as stack:
-        yield from _Examination(environment, repository, stack, progress).run()
 
 
 class _Examination:
@@ -187,7 +191,7 @@ class _Examination:
         except StorageError as error:
             yield _broken(error, self._environment.folder)
         except DatabaseUnusableError as error:
-            yield Finding(check="index", subject="index.sqlite", message=f"The index cannot be used: {error}.")
+            yield _unusable(error)
         yield from leftovers.locks(self._repository)
         yield from git_files(self._repository)
         yield from leftovers.temporaries(self._parts.repository.sweep())
@@ -205,10 +209,10 @@ class _Examination:
         if self._tip is None or not self._repository.objects.exists(self._tip):
             what = f"names {self._tip.hex()}, which is nowhere" if self._tip else "is gone"
             known = last_known(self._repository, self._index, self._records)
-            if self._tip or known:
-                remedy = f"Its last known commit is {known.hex()}: run doctor --repair." if known else _LOST
-                yield Finding(check="refs", subject=MAIN, message=f"The branch {what}. {remedy}")
-            self._tip = known
+            if known:
+                message = f"The branch {what}. Its last known commit is {known.hex()}: run doctor --repair."
+                yield Finding(check="refs", subject=MAIN, message=message)
+                self._tip = known
 
     def _history(self, tip: Oid) -> Iterator[Finding]:
         """History read once: its objects, its commits, and the index and the tree that follow from it."""
@@ -221,10 +225,17 @@ class _Examination:
                     fresh.set_resources(connection, declarations(self._repository, root) if root else [])
                 fresh.set_tip(connection, tip, number)
             yield from history.findings
-            if self._index and history.complete and root is not None and self._index.tip() == tip:
-                yield from disagreements(self._index, fresh)
+            if self._index and history.complete and root is not None:
+                yield from self._disagreements(self._index, fresh, tip)
             if root is not None:
-                yield from Tip(self._repository, fresh, root).run()
+                yield from Tip(self._repository, fresh, root, whole=history.complete).run()
+
+    def _disagreements(self, index: Catalog, fresh: Catalog, tip: Oid) -> Iterator[Finding]:
+        try:
+            if index.tip() == tip:
+                yield from disagreements(index, fresh)
+        except DatabaseUnusableError as error:
+            yield _unusable(error)
 
     def _root(self, tip: Oid) -> Oid | None:
         try:

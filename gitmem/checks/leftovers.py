@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gitmem.checks.findings import Finding
+from gitmem.checks.refs import reaches
 from gitmem.errors import DamagedError
 from gitmem.git.journal import Record, staged_objects
 from gitmem.git.objects import Oid, object_id
@@ -52,6 +53,6 @@ def _reached(repository: Repository, new: Oid, tip: Oid | None) -> bool:
     if tip is None or tip == new or repository.moved_away_from(new):
         return True
     try:
-        return not any(repository.between(tip, [new]))
+        return reaches(repository, tip, new)
     except DamagedError:
         return True  # the damage is named elsewhere

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -23,9 +24,23 @@ def last_known(repository: Repository, catalog: Catalog | None, records: list[Re
     known = {oid for oid in _remembered(repository, catalog, records) if repository.objects.intact(oid, "commit")}
     for oid in known:
         with suppress(DamagedError):
-            if not any(any(repository.between(oid, [other])) for other in known - {oid}):
+            if all(reaches(repository, oid, other) for other in known):
                 return oid
     return None
+
+
+def reaches(repository: Repository, tip: Oid, wanted: Oid) -> bool:
+    """Whether a commit is the tip or an ancestor of it, whatever the clocks said. Raises DamagedError."""
+    seen, boundary = {tip}, repository.boundary()
+    pending = deque(seen)
+    while pending:
+        oid = pending.popleft()
+        if oid == wanted:
+            return True
+        new = set(repository.commit(oid).parents) - seen if oid not in boundary else set()
+        seen |= new
+        pending.extend(new)
+    return False
 
 
 def _remembered(repository: Repository, catalog: Catalog | None, records: list[Record]) -> Iterator[Oid]:

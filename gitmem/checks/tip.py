@@ -21,20 +21,22 @@ _LINK: Final = 0o120000
 
 
 class Tip:
-    """One tree, with the index that history made of it."""
+    """One tree, with the index that history made of it; `whole` is false where damage hides some of it."""
 
-    def __init__(self, repository: Repository, fresh: Catalog, root: Oid) -> None:
+    def __init__(self, repository: Repository, fresh: Catalog, root: Oid, *, whole: bool) -> None:
         self._repository = repository
         self._trees = repository.trees
         self._fresh = fresh
         self._root = root
+        self._whole = whole
         self._reasons = {name: reason for name, _, reason in fresh.rejected()}
 
     def run(self) -> Iterator[Finding]:
         """The findings. What a damaged object hides is passed over: it has been named."""
         for name, entry in self._readable(self._root):
-            if entry.is_folder and is_resource_id(name):
-                if any(file == RESOURCE_FILE for file, _ in self._readable(entry.oid)):
+            files = self._readable(entry.oid) if entry.is_folder and is_resource_id(name) else []
+            if files:
+                if any(file == RESOURCE_FILE for file, _ in files):
                     yield from self._folder((name,), entry.oid)
                 elif self._fresh.count(name):
                     yield Finding(
@@ -83,7 +85,10 @@ class Tip:
         if place != path:
             message = f"{name} is stored at {text_path(place)} too, and only that counts. Remove one with git rm."
             yield Finding(check="layout", subject=text_path(path), message=message)
-            return
+        elif self._whole:
+            yield from self._row(entry, name)
+
+    def _row(self, entry: Entry, name: Name) -> Iterator[Finding]:
         _, row = self._fresh.find(name)
         if row and row.dead:
             if self._content(entry, name):

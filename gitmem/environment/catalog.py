@@ -145,9 +145,7 @@ class Catalog(Database):
 
     def all_versions(self) -> Iterator[tuple[Name, VersionRow]]:
         """Every version of every document, by name, oldest first. Streams."""
-        for found in self.connection().execute(
-            f"SELECT resource, id, {_VERSION} FROM versions ORDER BY resource, id, number"
-        ):
+        for found in self.stream(f"SELECT resource, id, {_VERSION} FROM versions ORDER BY resource, id, number"):
             yield Name(found[0], found[1]), version_of(*found[2:])
 
     def saves(self, session: str, after: int) -> tuple[Oid | None, list[Save]]:
@@ -189,9 +187,7 @@ class Catalog(Database):
     def documents(self, resource: str | None = None) -> Iterator[tuple[Name, Row]]:
         """Every row, dead ones too, by name. Streams."""
         where, values = ("WHERE resource = ?", (resource,)) if resource else ("", ())
-        for found in self.connection().execute(
-            f"SELECT resource, id, {_ROW} FROM documents {where} ORDER BY resource, id", values
-        ):
+        for found in self.stream(f"SELECT resource, id, {_ROW} FROM documents {where} ORDER BY resource, id", *values):
             yield Name(found[0], found[1]), row_of(*found[2:])
 
     def is_unchecked(self) -> bool:

@@ -104,7 +104,8 @@ class Search:
         path = tuple(os.fsdecode(text).split("/"))
         name = named_by(path)
         with suppress(DamagedError):
-            if name and locate(self._repository.trees, self._root, name)[1] and self._is_version(name, blob):
+            place, entry = locate(self._repository.trees, self._root, name) if name else (path, None)
+            if name and entry and place != path and self._is_version(name, blob):
                 found.bases[path] = None
                 found.behind.add(path)
 

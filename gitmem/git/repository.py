@@ -50,10 +50,11 @@ class Repository:
         self._seen_end = 0
         self._recover_from_crash()
 
-    def close(self) -> None:
-        """Flush what waits for a checkpoint and give back every handle."""
+    def close(self, *, flush: bool = True) -> None:
+        """Give back every handle; `flush` what waits for a checkpoint first."""
         with suppress(OSError):
-            if self._journal.open(create=False) and not self._journal.is_empty():
+            if flush and self._journal.open(create=False) and not self._journal.is_empty():
+                self._rewrite_lost()  # the journal is about to forget them
                 self.checkpoint()
         self._journal.close()
         self._lock.close()
