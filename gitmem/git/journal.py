@@ -157,7 +157,8 @@ class Journal:
         """Make the file four times as large, up to 8 MiB; False where it is that large already."""
         if self._size >= _LARGEST_BYTES:
             return False
-        self._extend(min(self._size * 4, _LARGEST_BYTES))
+        # A process killed while it made the file leaves it short, or empty.
+        self._extend(min(max(self._size * 4, _START_BYTES), _LARGEST_BYTES))
         return True
 
     def _header(self, at: int) -> tuple[bytes, int, int, int, int, bytes, bytes, bytes, int] | None:
