@@ -272,7 +272,7 @@ class Repository:
                 return
             flushed = list(self._journal.records())
             self._flush(flushed)
-            with self._lock.hold(LOCK_SECONDS):
+            with self._prepared_lock(LOCK_SECONDS):
                 self._settle()
                 records = list(self._journal.records())
                 if flushed and records[: len(flushed)] == flushed:
