@@ -38,7 +38,7 @@ class Database:
             return self._memory
         try:
             inode = os.stat(self.path).st_ino
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             inode = 0
         held: tuple[int, sqlite3.Connection] | None = getattr(self._local, "held", None)
         if held and held[0] == inode:

@@ -22,6 +22,7 @@ _OWN_WRITE = re.compile(
     rb"Gitmem-Writer: (owner|agent)\n(?:Gitmem-Session: ([ -~]+)\n)?"
     rb"Gitmem-Time: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{3})Z\n\Z"
 )
+_LATEST: Final = 253_402_300_799  # the last second of the year 9999
 _ODD = re.compile(r"[\x00-\x1f\x7f<>\ud800-\udfff]+")
 
 
@@ -85,7 +86,8 @@ def parse(oid: Oid, data: bytes) -> Commit:
             committer = line[10:]
             break
     stamp = _STAMP.search(committer)
-    updated = int(stamp[1]) * 1000 if stamp else 0
+    # Anybody may commit with any time; what RFC 3339 cannot say counts as the nearest that it can.
+    updated = min(max(int(stamp[1][:20]), 0), _LATEST) * 1000 if stamp else 0
     own = committer.startswith(COMMITTER + b" ")
     writer = OWNER
     if own:
