@@ -654,11 +654,11 @@ def test_doctor_answers_whatever_file_is_damaged(
     if packed:
         git(folder, "gc", "--quiet")
     files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.stat().st_size]
-    assert len(files) > 15
+    objects = [file for file in files if file.match(".git/objects/??/*")]
+    files = [file for file in files if file not in objects] + objects[:4]
+    assert len(files) > 12
     for number, file in enumerate(files):
-        copy = tmp_path / f"copy{number}" / "development"
-        subprocess.run(["cp", "-r", str(folder), str(copy.parent / "x")], check=False)
-        copy.parent.mkdir()
+        copy = tmp_path / f"copy{number}"
         subprocess.run(["cp", "-r", str(folder), str(copy)], check=True)
         (copy / file).chmod(0o644)
         damage(copy / file)
@@ -668,4 +668,4 @@ def test_doctor_answers_whatever_file_is_damaged(
         broken.close()
         after = doctor.examine(EnvironmentRepository(str(copy)))
         assert len(after) <= len(before), (file, before, after)
-        subprocess.run(["rm", "-rf", str(copy.parent)], check=True)
+        subprocess.run(["rm", "-rf", str(copy)], check=True)

@@ -10,7 +10,7 @@ from gitmem.checks.findings import Finding
 from gitmem.codec import TOMBSTONE
 from gitmem.environment.catchup import Progress
 from gitmem.environment.comparison import ATTRIBUTES_FILE
-from gitmem.environment.history import Outcome, Reader, operation_of, touches_no_document
+from gitmem.environment.history import Outcome, Reader, Rejection, operation_of, touches_no_document
 from gitmem.environment.layout import RESOURCE_FILE, Name, named_by, text_path
 from gitmem.environment.rows import Event
 from gitmem.errors import DamagedError
@@ -36,6 +36,8 @@ class History:
         self._reader = Reader(repository)
         self._progress = progress
         self._damaged: set[Oid] = set()
+        self._last: Commit | None = None
+        self._hidden = False
         self.findings: list[Finding] = []
         self.complete = True
 
@@ -49,84 +51,103 @@ class History:
 
         Every object is read on the way, and every commit of gitmem's own held against its subject.
         """
-        for commit in self._line(tip):
+        for commit, changes in self._line(tip):
             try:
-                found = list(self._reader.exactly(commit))
-                self._check_own(commit)
+                yield from reversed(list(self._outcomes(commit, changes)))
             except DamagedError as error:
                 self._note_error(error)
-                continue
-            own = operation_of(commit)
-            for event in reversed(found):
-                if own and isinstance(event, Event) and event.name == own[1]:
-                    yield event._replace(operation=own[0], message=None)
-                else:
-                    yield event
+
+    def _outcomes(self, commit: Commit, changes: list[Change] | None) -> Iterator[Outcome]:
+        own = operation_of(commit)
+        wrong = self._check_own(commit, changes) if changes is not None else None
+        if changes and own and not wrong:
+            operation, name = own
+            try:
+                event = self._reader.event(commit, name, *changes[0][1:])
+                yield event._replace(operation=operation, message=None)
+            except Rejection as rejection:
+                yield rejection
+            return
+        for outcome in self._reader.exactly(commit):
+            if own and isinstance(outcome, Event) and outcome.name == own[1]:
+                yield outcome._replace(operation=own[0], message=None)
+            else:
+                yield outcome
 
     # Objects
 
-    def _line(self, tip: Oid) -> Iterator[Commit]:
-        """The commits along first parents, each with all that it brought verified."""
+    def _line(self, tip: Oid) -> Iterator[tuple[Commit, list[Change] | None]]:
+        """The commits along first parents, each with what it changed; None where damage hides some of it."""
         oid: Oid | None = tip
         boundary = self._repository.boundary()
         done = 0
         while oid:
             try:
-                commit = self._repository.commit(oid)
+                commit = self._commit(oid)
             except DamagedError:
                 self._note(oid, "commit", "What lies before it cannot be examined.")
                 self.complete = False
                 return
             if oid in boundary:
                 commit = replace(commit, parents=(), own=False)
-            self._verify(commit)
+            changes = self._verified(commit)
             self._verify_sides(commit)
-            yield commit
+            yield commit, changes
             oid = commit.parents[0] if commit.parents else None
             done += 1
             if done % _REPORT_EVERY == 0:
                 self._progress("examining history", done, None)
         self._progress("examining history", done, done)
 
+    def _commit(self, oid: Oid) -> Commit:
+        """A commit; the last one is remembered, as each is met as a parent first."""
+        if self._last is None or self._last.oid != oid:
+            self._last = self._repository.commit(oid)
+        return self._last
+
     def _verify_sides(self, merge: Commit) -> None:
         if len(merge.parents) < 2:
             return
         try:
             for oid in self._repository.between(merge.parents[0], merge.parents[1:]):
-                self._verify(self._repository.commit(oid))
+                self._verified(self._repository.commit(oid))
         except DamagedError as error:
             self._note_error(error)
 
-    def _verify(self, commit: Commit) -> None:
-        """Read what a commit brought beyond its first parent."""
-        before: Oid | None = None
+    def _verified(self, commit: Commit) -> list[Change] | None:
+        """What a commit changed against its first parent, with all that it brought read."""
+        before = EMPTY_TREE
         if commit.parents:
             try:
-                before = self._repository.commit(commit.parents[0]).tree
+                before = self._commit(commit.parents[0]).tree
             except DamagedError:
-                before = None  # named when the line comes to it
-        self._verify_tree(commit, commit.tree, before, ())
+                self._hidden = True  # it is named when the line comes to it
+        changes = list(self._compare(commit, before, commit.tree, ()))
+        hidden, self._hidden = self._hidden, False
+        return None if hidden else changes
 
-    def _verify_tree(self, commit: Commit, new: Oid, old: Oid | None, path: Path) -> None:
-        if new == old:
-            return
-        try:
-            tree = self._trees.get(new)
-        except DamagedError:
-            self._note(new, "tree", _place(commit, path))
-            return
-        before = None
-        if old is not None:
-            try:
-                before = self._trees.get(old)
-            except DamagedError:
-                before = None
-        for name, entry in tree.beyond(before):
+    def _compare(self, commit: Commit, old: Oid, new: Oid, path: Path) -> Iterator[Change]:
+        old = self._readable(old, "")
+        new = self._readable(new, _place(commit, path))
+        for name, was, now in self._trees.differing(old, new):
             here = (*path, name)
-            if entry.is_folder:
-                self._verify_tree(commit, entry.oid, before.folder(name) if before else None, here)
-            elif entry.mode != _SUBMODULE and not self._repository.objects.intact(entry.oid, "blob"):
-                self._note(entry.oid, "blob", _place(commit, here))
+            if (was and was.is_folder) or (now and now.is_folder):
+                yield from self._compare(commit, was.oid if was else EMPTY_TREE, now.oid if now else EMPTY_TREE, here)
+                continue
+            if now and now.mode != _SUBMODULE and not self._repository.objects.intact(now.oid, "blob"):
+                self._note(now.oid, "blob", _place(commit, here))
+            yield here, was, now
+
+    def _readable(self, tree: Oid, place: str) -> Oid:
+        """The tree, or an empty one in place of one that is damaged; with a place, that is named."""
+        try:
+            self._trees.get(tree)
+        except DamagedError:
+            self._hidden = True
+            if place:
+                self._note(tree, "tree", place)
+            return EMPTY_TREE
+        return tree
 
     def _note(self, oid: Oid, kind: Kind, where: str) -> None:
         if oid not in self._damaged:
@@ -143,16 +164,16 @@ class History:
 
     # Commits of gitmem's own (invariant 1)
 
-    def _check_own(self, commit: Commit) -> None:
+    def _check_own(self, commit: Commit, changes: list[Change]) -> str | None:
+        """What is wrong with a commit of gitmem's own, which becomes a finding."""
         own = operation_of(commit)
         if not own and not touches_no_document(commit):
-            return
-        before = self._repository.commit(commit.parents[0]).tree if commit.parents else EMPTY_TREE
-        changes = list(self._trees.changes(before, commit.tree))
+            return None
         wrong = _wrong_write(*own, changes) if own else _wrong_other(commit.subject, changes)
         if wrong:
             message = f"Its subject is {commit.subject!a}, but {wrong}. Something other than gitmem made or changed it."
             self.findings.append(Finding(check="commits", subject=commit.oid.hex(), message=message))
+        return wrong
 
 
 def _wrong_write(operation: str, name: Name, changes: list[Change]) -> str | None:
@@ -160,8 +181,8 @@ def _wrong_write(operation: str, name: Name, changes: list[Change]) -> str | Non
     if others:
         return f"it changes {', '.join(others[:_SHOWN])}{' and more' if len(others) > _SHOWN else ''}"
     left = [now for _, _, now in changes if now]
-    if not left:
-        return "it leaves no file of that document"
+    if len(changes) != 1 or not left:
+        return "it does more or less than write that document's file"
     if (left[0].oid == _TOMBSTONE) != (operation == "delete"):
         return "it leaves a document" if operation == "delete" else "it leaves a tombstone"
     return None

@@ -172,13 +172,14 @@ class Reader:
                 yield from self._attributed(source, name)
                 continue
             try:
-                yield self._event(commit, name, was, now)
+                yield self.event(commit, name, was, now)
             except Rejection as rejection:
                 yield rejection
             if len(seen) > 100_000:
                 seen.clear()
 
-    def _event(self, commit: Commit, name: Name, was: Entry | None, now: Entry | None) -> Event:
+    def event(self, commit: Commit, name: Name, was: Entry | None, now: Entry | None) -> Event:
+        """What a commit did to the document that was one entry before, and is another now. Raises Rejection."""
         event = Event(
             name,
             "edit" if was else "create",
@@ -299,7 +300,7 @@ class Reader:
                 return None
             was = next((entry for entry in entries if entry), None)
             try:
-                event = self._event(commit, name, was, now)
+                event = self.event(commit, name, was, now)
             except Rejection:
                 return _Found(commit, None)
             return _Found(commit, event._replace(operation=own[0], message=None) if own else event)
