@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from types import FrameType
+from typing import Any
 
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
@@ -28,6 +31,7 @@ def application(serving: Serving, guard: Guard) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[None, None]:
         uses = asyncio.create_task(serving.write_uses())
+        _stop_waiting_at_the_end(serving)
         try:
             yield
         finally:
@@ -36,6 +40,19 @@ def application(serving: Serving, guard: Guard) -> ASGIApp:
             log.flush()
 
     return Front(Router(routes, redirect_slashes=False, default=unknown, lifespan=lifespan), guard, log)
+
+
+def _stop_waiting_at_the_end(serving: Serving) -> None:
+    """Let who waits for events go when the process is told to stop; the server stops only behind them."""
+    for stopping in (signal.SIGINT, signal.SIGTERM):
+        before = signal.getsignal(stopping)
+
+        def stop(number: int, frame: FrameType | None, before: Any = before) -> None:
+            serving.stopping = True
+            if callable(before):
+                before(number, frame)
+
+        signal.signal(stopping, stop)
 
 
 def _by_path(operations: Iterable[Operation]) -> Iterable[tuple[str, list[Operation]]]:

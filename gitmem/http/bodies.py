@@ -13,7 +13,7 @@ from starlette.types import Receive
 from gitmem.codec import loads
 from gitmem.errors import ErrorCode, InvalidRequestError
 from gitmem.http.answers import Refusal
-from gitmem.limits import BODY_BYTES, MAX_BYTES_CEILING, MAX_BYTES_DEFAULT
+from gitmem.limits import BINDINGS_PER_SESSION, BODY_BYTES, MAX_BYTES_CEILING, MAX_BYTES_DEFAULT
 
 BODY_SECONDS: Final = 30.0
 
@@ -23,6 +23,21 @@ Summary = Annotated[str, Meta(description="At most 240 UTF-8 bytes.")]
 Text = Annotated[str, Meta(description="At most the resource's maxBytes, in UTF-8.")]
 RevisionText = Annotated[str, Meta(pattern="^[0-9a-f]{7,40}$", description="A revision of the document's history.")]
 Name = Annotated[str, Meta(pattern="^[a-z0-9]+(-[a-z0-9]+)*$", min_length=1, max_length=128)]
+
+
+_BINDINGS: Final = {
+    "additionalProperties": {
+        "type": "object",
+        "properties": {
+            "scope": {"enum": ["document", "collection"]},
+            "id": {"type": "string", "description": "The document; a collection has none."},
+            "access": {"enum": ["read", "read-write"], "default": "read"},
+        },
+        "required": ["scope"],
+        "additionalProperties": False,
+    },
+    "maxProperties": BINDINGS_PER_SESSION,
+}
 
 
 class Body(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
@@ -69,6 +84,29 @@ class Deploy(Body):
     agent_id: Name
     alias: Literal["development", "production"]
     memory: list[DeclareMemory]
+
+
+class CreateSession(Body):
+    agent_id: Annotated[str, Meta(description="<agent-id>@development or <agent-id>@production.")]
+    memory: Annotated[dict[str, Any], Meta(extra_json_schema=_BINDINGS)] = msgspec.field(default_factory=dict)
+    project_id: Name | UnsetType = UNSET
+    source: Annotated[str, Meta(description="Where the session comes from.")] | UnsetType = UNSET
+
+
+class RenderMemory(Body):
+    select: (
+        Annotated[list[str], Meta(description="The resources to expose; all that are bound unless given.")] | UnsetType
+    ) = UNSET
+
+
+class CallTool(Body):
+    render: Annotated[str, Meta(description="The render that offered the tool.")]
+    arguments: dict[str, Any]
+
+
+def is_absent(headers: Mapping[str, list[str]]) -> bool:
+    """Whether a request has no body at all."""
+    return "transfer-encoding" not in headers and headers.get("content-length", ["0"]) == ["0"]
 
 
 def check_media_type(headers: Mapping[str, list[str]]) -> None:

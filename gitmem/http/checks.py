@@ -45,10 +45,15 @@ def _parameters(call: Call) -> None:
             raise InvalidRequestError(f"The query must have {parameter.name}: {parameter.about}")
     for parameter in call.operation.ids:
         parameter.check(call.path[parameter.name])
+    for parameter in call.operation.headers:
+        value = call.header(parameter.name)
+        if value is not None:
+            parameter.check(value)
 
 
 def _media_type(call: Call) -> None:
-    bodies.check_media_type(call.headers)
+    if not _has_left_it_out(call):
+        bodies.check_media_type(call.headers)
 
 
 async def _size(call: Call) -> None:
@@ -56,7 +61,11 @@ async def _size(call: Call) -> None:
 
 
 def _syntax(call: Call) -> None:
-    call.body = bodies.parse(call.body)
+    call.body = {} if _has_left_it_out(call) else bodies.parse(call.body)
+
+
+def _has_left_it_out(call: Call) -> bool:
+    return call.operation.bodiless and bodies.is_absent(call.headers)
 
 
 def _condition(call: Call) -> None:
@@ -81,7 +90,7 @@ def _has_key(operation: Operation) -> bool:
 
 
 def _has_parameters(operation: Operation) -> bool:
-    return bool(operation.query or operation.ids)
+    return bool(operation.query or operation.ids or operation.headers)
 
 
 def _has_body(operation: Operation) -> bool:

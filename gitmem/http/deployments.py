@@ -9,7 +9,6 @@ from gitmem import config
 from gitmem.errors import StorageError
 from gitmem.http.answers import Answer, as_json
 from gitmem.http.operations import Call
-from gitmem.limits import is_resource_id
 from gitmem.memory import define_memory, document_memory
 from gitmem.store import ENVIRONMENTS, Project
 
@@ -29,16 +28,9 @@ def deploy(call: Call) -> Answer:
 
 
 def agents(call: Call) -> Answer:
-    store = call.serving.store
-    if call.project_id is not None:
-        projects = [call.project]
-    else:
-        # A folder that no project can have made may lie in the store too.
-        ids = filter(is_resource_id, store.projects()) if call.caller.project is None else [call.caller.project]
-        projects = [store.project(project_id) for project_id in ids]
     environment = call.parameter("environment")
     chosen = ENVIRONMENTS if environment is None else (environment,)
-    return as_json({"agents": [agent for project in projects for agent in _agents(project, chosen)]})
+    return as_json({"agents": [agent for project in call.projects() for agent in _agents(project, chosen)]})
 
 
 def health(call: Call) -> Answer:

@@ -13,7 +13,7 @@ from gitmem.errors import ErrorCode, GitmemError
 from gitmem.http.answers import Answer, Refusal, not_modified, of_error, refused
 from gitmem.http.checks import Check, checks_of
 from gitmem.http.front import CALLER, HEADERS
-from gitmem.http.operations import Call, Operation
+from gitmem.http.operations import Call, Operation, Waiter
 from gitmem.http.readings import Readings, read
 from gitmem.http.serving import Serving
 
@@ -62,8 +62,10 @@ class Endpoint:
         return not_modified(answer.tag) if answer.tag is not None and answer.tag in call.seen else answer
 
     async def _do(self, call: Call) -> Answer:
-        writes = call.operation.access == "write"
-        return await self._serving.run(partial(call.operation.handler, call), writes=writes)
+        handler = call.operation.handler
+        if isinstance(handler, Waiter):
+            return await handler.answer(call)
+        return await self._serving.run(partial(handler, call), writes=call.operation.access == "write")
 
     async def _read(self, call: Call) -> Answer:
         known = self._readings.find(call)

@@ -25,6 +25,7 @@ _MEANING: Final = {
     403: "forbidden: the key is not for this, or the Host or Origin is foreign.",
     404: "project_not_found or not_found: it does not exist, or was deleted.",
     408: "invalid_request: the body did not come in time.",
+    409: "idempotency_conflict: the key stands for something else; session_closed: the session has ended.",
     412: "precondition_failed: the revision is stale, or the id was used before.",
     413: "memory_limit_exceeded: a field or the body is too large.",
     415: "invalid_request: the body is not plain JSON.",
@@ -67,13 +68,14 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "parameters": [
             *map(_in_path, _path_parameters(operation)),
             *map(_in_query, operation.query),
+            *map(_in_header, operation.headers),
             *_condition_headers(operation.condition),
         ],
         "responses": {str(status): response for status, response in sorted(_responses(operation).items())},
         "security": [{"apiKey": []}, {"bearer": []}] if operation.access else [],
     }
     if operation.body is not None:
-        described["requestBody"] = {"required": True, "content": _content(_body(operation))}
+        described["requestBody"] = {"required": not operation.bodiless, "content": _content(_body(operation))}
     return described
 
 
@@ -87,6 +89,10 @@ def _in_path(parameter: Parameter) -> Schema:
 
 def _in_query(parameter: Parameter) -> Schema:
     return {**_parameter(parameter), "in": "query", "required": parameter.required}
+
+
+def _in_header(parameter: Parameter) -> Schema:
+    return {**_parameter(parameter), "in": "header", "required": parameter.required}
 
 
 def _parameter(parameter: Parameter) -> Schema:
@@ -144,6 +150,8 @@ def _errors(operation: Operation) -> set[int]:
         errors |= {408, 413, 415}
     if operation.condition in {Condition.CHANGE, Condition.PUT}:
         errors |= {412, 428}
+    if "/sessions" in operation.path and operation.method == "POST":
+        errors |= {409}
     return errors
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -34,7 +34,7 @@ class Condition(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
-    """A parameter in the path or the query. `check` raises InvalidRequestError."""
+    """A parameter in the path, the query or a header. `check` raises InvalidRequestError."""
 
     name: str
     about: str
@@ -43,26 +43,35 @@ class Parameter:
     required: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A handler that waits on the event loop, where others do Git work in a thread."""
+
+    answer: Callable[[Call], Awaitable[Answer]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """One line of the API: what it takes, what it does, what it answers.
 
     `success` gives the name of each status's schema, None for an empty body. `access` is None where
-    no key is needed. `create` is the body of a PUT that creates. `pure` says that the answer follows
-    from the tip of the environment's main.
+    no key is needed. `create` is the body of a PUT that creates; `bodiless` says that the body may be
+    left out. `pure` says that the answer follows from the tip of the environment's main.
     """
 
     method: str
     path: str
     name: str
     about: str
-    handler: Callable[[Call], Answer]
+    handler: Callable[[Call], Answer] | Waiter
     success: Mapping[int, str | None]
     access: Access | None = "read"
     ids: tuple[Parameter, ...] = ()
     query: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
     body: type[Body] | None = None
     create: type[Body] | None = None
+    bodiless: bool = False
     condition: Condition = Condition.NONE
     pure: bool = False
 
@@ -92,6 +101,24 @@ class Call:
         if len(values) > 1:
             raise InvalidRequestError(f"{name} stands {len(values)} times in the query. Give it once.")
         return values[0] if values else None
+
+    def header(self, name: str) -> str | None:
+        """A header's value. Raises InvalidRequestError where it stands twice or is not UTF-8."""
+        lines = self.headers.get(name.lower(), ())
+        if len(lines) > 1:
+            raise InvalidRequestError(f"{name} stands {len(lines)} times. Send it once.")
+        try:
+            return lines[0].encode("latin-1").decode() if lines else None
+        except UnicodeDecodeError:
+            raise InvalidRequestError(f"{name} is not UTF-8.") from None
+
+    def projects(self) -> Sequence[Project]:
+        """The projects that the call is about: the one that it names, or all that its caller may see."""
+        if self._project is not None:
+            return [self._project]
+        if self.caller.project is not None:
+            return [self.serving.project(self.caller.project)]
+        return self.serving.projects()
 
     @property
     def project_id(self) -> str | None:

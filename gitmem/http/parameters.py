@@ -10,20 +10,39 @@ from gitmem.http.operations import Parameter
 from gitmem.http.schemas import DOCUMENT_ID, RESOURCE_ID
 from gitmem.http.schemas import ENVIRONMENT as _ENVIRONMENT
 from gitmem.http.schemas import REVISION as _REVISION_SCHEMA
-from gitmem.limits import check_document_id, check_resource_id
+from gitmem.limits import IDEMPOTENCY_KEY_BYTES, check_document_id, check_idempotency_key, check_resource_id, shown
 from gitmem.store import ENVIRONMENTS
 
+_NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
+_WAIT_SECONDS: Final = 60
+_ANY_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 128}
 _REVISION: Final = re.compile(r"[0-9a-f]{7,40}\Z")
 
 
 def _check_environment(value: str) -> None:
     if value not in ENVIRONMENTS:
-        raise InvalidRequestError(f"{ascii(value)[:40]} is no environment: use development or production.")
+        raise InvalidRequestError(f"{shown(value)} is no environment: use development or production.")
 
 
 def _check_revision(value: str) -> None:
     if not _REVISION.match(value):
-        raise InvalidRequestError(f"{ascii(value)[:60]} is no revision: use 7 to 40 lowercase hex digits.")
+        raise InvalidRequestError(f"{shown(value)} is no revision: use 7 to 40 lowercase hex digits.")
+
+
+def _check_text(value: str) -> None:
+    """For ids whose grammar is not told: what cannot be decoded is refused, what is unknown is not found."""
+    if "\ufffd" in value or len(value) > 128:
+        raise InvalidRequestError(f"{shown(value)} is no id.")
+
+
+def _check_number(value: str) -> None:
+    if not _NUMBER.match(value):
+        raise InvalidRequestError(f"{shown(value)} is not the number of an event: an integer from 0.")
+
+
+def _check_wait(value: str) -> None:
+    if not _NUMBER.match(value) or int(value) > _WAIT_SECONDS:
+        raise InvalidRequestError(f"{shown(value)} is not a number of seconds from 0 to {_WAIT_SECONDS}.")
 
 
 def _check_nothing(value: str) -> None:
@@ -47,6 +66,23 @@ CURSOR: Final = Parameter(
 )
 REVISION: Final = Parameter(
     name="revision", about="As it was at this revision.", schema=_REVISION_SCHEMA, check=_check_revision
+)
+SESSION: Final = Parameter(name="sessionId", about="The session.", schema=_ANY_TEXT, check=_check_text)
+TOOL: Final = Parameter(name="tool", about="The tool, as a render offers it.", schema=_ANY_TEXT, check=_check_text)
+AFTER: Final = Parameter(
+    name="after", about="Only events behind this number.", schema={"type": "integer", "minimum": 0}, check=_check_number
+)
+WAIT: Final = Parameter(
+    name="wait",
+    about=f"For how many seconds to wait where there is no event yet, at most {_WAIT_SECONDS}.",
+    schema={"type": "integer", "minimum": 0, "maximum": _WAIT_SECONDS},
+    check=_check_wait,
+)
+IDEMPOTENCY_KEY: Final = Parameter(
+    name="Idempotency-Key",
+    about="The same key, agent, environment and bindings give the same session again.",
+    schema={"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES},
+    check=check_idempotency_key,
 )
 ANY_PROJECT: Final = Parameter(name="projectId", about="Only this project's.", schema=RESOURCE_ID, check=_check_nothing)
 ANY_ENVIRONMENT: Final = Parameter(

@@ -12,7 +12,7 @@ from typing import Final
 
 from gitmem.git.objects import Oid
 from gitmem.http.answers import Answer
-from gitmem.http.operations import Call
+from gitmem.http.operations import Call, Waiter
 from gitmem.store import Environment
 
 _KEPT_BYTES: Final = 32 * 1024 * 1024
@@ -72,7 +72,9 @@ def read(call: Call) -> Reading:
     """Answer a call to an operation that only reads one environment."""
     environment = call.environment
     before = _tip(environment)
-    answer = call.operation.handler(call)
+    handler = call.operation.handler
+    assert not isinstance(handler, Waiter), "a pure operation has nothing to wait for"
+    answer = handler(call)
     return Reading(answer, environment, before if _tip(environment) == before else None)
 
 

@@ -6,26 +6,42 @@ from functools import cache
 from importlib.metadata import version
 from typing import Final
 
-from gitmem.http import deployments, documents
+from gitmem.http import deployments, documents, sessions
 from gitmem.http.answers import Answer, as_json
-from gitmem.http.bodies import CreateDocument, Deploy, PatchDocument, ReplaceDocument, RestoreDocument
+from gitmem.http.bodies import (
+    CallTool,
+    CreateDocument,
+    CreateSession,
+    Deploy,
+    PatchDocument,
+    RenderMemory,
+    ReplaceDocument,
+    RestoreDocument,
+)
 from gitmem.http.openapi import describe
-from gitmem.http.operations import Call, Condition, Operation
+from gitmem.http.operations import Call, Condition, Operation, Waiter
 from gitmem.http.parameters import (
+    AFTER,
     ANY_ENVIRONMENT,
     ANY_PROJECT,
     CURSOR,
     DOCUMENT,
     ENVIRONMENT,
+    IDEMPOTENCY_KEY,
     PROJECT,
     RESOURCE,
     REVISION,
+    SESSION,
+    TOOL,
+    WAIT,
 )
 
 API: Final = "/api/managed-agents"
 _MEMORY: Final = f"{API}/projects/{{projectId}}/memory"
 _DOCUMENTS: Final = f"{_MEMORY}/{{resource}}/documents"
 _DOCUMENT: Final = f"{_DOCUMENTS}/{{documentId}}"
+_SESSIONS: Final = f"{API}/sessions"
+_SESSION: Final = f"{_SESSIONS}/{{sessionId}}"
 
 
 def _describe(call: Call) -> Answer:
@@ -152,6 +168,81 @@ OPERATIONS: Final = (
         handler=deployments.agents,
         success={200: "AgentList"},
         query=(ANY_PROJECT, ANY_ENVIRONMENT),
+    ),
+    Operation(
+        method="POST",
+        path=_SESSIONS,
+        name="createSession",
+        about="Start a session of an agent, bound to memory.",
+        handler=sessions.create,
+        success={200: "StartedSession", 201: "StartedSession"},
+        access="write",
+        headers=(IDEMPOTENCY_KEY,),
+        body=CreateSession,
+    ),
+    Operation(
+        method="GET",
+        path=_SESSIONS,
+        name="listSessions",
+        about="List sessions, newest first.",
+        handler=sessions.list_sessions,
+        success={200: "SessionList"},
+        query=(ANY_PROJECT, ANY_ENVIRONMENT, CURSOR),
+    ),
+    Operation(
+        method="GET",
+        path=_SESSION,
+        name="readSession",
+        about="Inspect a session: what its bindings allow now.",
+        handler=sessions.inspect,
+        success={200: "Session"},
+        ids=(SESSION,),
+        query=(ANY_PROJECT,),
+    ),
+    Operation(
+        method="POST",
+        path=f"{_SESSION}/end",
+        name="endSession",
+        about="End a session. Once this has answered no later save of it can commit.",
+        handler=sessions.end,
+        success={200: "Session"},
+        access="write",
+        ids=(SESSION,),
+        query=(ANY_PROJECT,),
+    ),
+    Operation(
+        method="GET",
+        path=f"{_SESSION}/events",
+        name="readEvents",
+        about="Read what a session has saved, in order.",
+        handler=Waiter(sessions.events),
+        success={200: "EventList"},
+        ids=(SESSION,),
+        query=(ANY_PROJECT, AFTER, WAIT),
+    ),
+    Operation(
+        method="POST",
+        path=f"{_SESSION}/renders",
+        name="renderMemory",
+        about="Recall every binding for one model turn, and learn which tools it offers.",
+        handler=sessions.render,
+        success={200: "Render"},
+        ids=(SESSION,),
+        query=(ANY_PROJECT,),
+        body=RenderMemory,
+        bodiless=True,
+    ),
+    Operation(
+        method="POST",
+        path=f"{_SESSION}/tools/{{tool}}",
+        name="callTool",
+        about="Do what the model asks for, on the revisions that a render showed.",
+        handler=sessions.call_tool,
+        success={200: "ToolResult"},
+        access="write",
+        ids=(SESSION, TOOL),
+        query=(ANY_PROJECT,),
+        body=CallTool,
     ),
     Operation(
         method="GET",

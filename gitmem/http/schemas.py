@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, get_args
 
 from gitmem.errors import ErrorCode
-from gitmem.limits import MAX_BYTES_CEILING, PAGE_DOCUMENTS
+from gitmem.limits import BINDINGS_PER_SESSION, MAX_BYTES_CEILING, PAGE_DOCUMENTS
+from gitmem.results import Reason
 
 Schema = Mapping[str, Any]
 
@@ -32,12 +33,21 @@ def reference(name: str) -> Schema:
 
 
 def _object(**properties: Schema) -> Schema:
+    return _object_without((), properties)
+
+
+def _object_without(optional: Sequence[str], properties: Mapping[str, Schema]) -> Schema:
+    """An object some of whose properties may be left out."""
     return {
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
     }
+
+
+def _nullable(schema: Schema) -> Schema:
+    return {**schema, "type": [schema["type"], "null"]}
 
 
 def _list(item: Schema, at_most: int | None = None) -> Schema:
@@ -54,6 +64,14 @@ _INFO: Final[dict[str, Schema]] = {
     "maxBytes": {"type": "integer", "minimum": 1, "maximum": MAX_BYTES_CEILING},
     "updatedAt": _TIME,
     "writer": reference("Writer"),
+}
+
+_LISTED: Final[dict[str, Schema]] = {
+    "id": DOCUMENT_ID,
+    "title": _STRING,
+    "summary": _STRING,
+    "revision": _STRING,
+    "updatedAt": _TIME,
 }
 
 ANSWERS: Final[Mapping[str, Schema]] = {
@@ -87,6 +105,65 @@ ANSWERS: Final[Mapping[str, Schema]] = {
     "AgentList": _object(
         agents=_list(_object(id=RESOURCE_ID, projectId=RESOURCE_ID, deployments=_list(reference("Deployment"))))
     ),
+    "BindingState": _object_without(
+        ("id",),
+        {
+            "resource": RESOURCE_ID,
+            "scope": {"enum": ["document", "collection"]},
+            "id": DOCUMENT_ID,
+            "access": {"enum": ["read", "read-write"]},
+            "writable": {"type": "boolean", "description": "Whether a save could succeed now."},
+        },
+    ),
+    "Session": _object(
+        id=_STRING,
+        agentId=RESOURCE_ID,
+        alias=ENVIRONMENT,
+        deploymentId=_STRING,
+        status={"enum": ["active", "ended"]},
+        createdAt=_TIME,
+        endedAt=_nullable(_TIME),
+        source=_nullable(_STRING),
+        memory=_list(reference("BindingState"), BINDINGS_PER_SESSION),
+    ),
+    "StartedSession": _object(session=reference("Session"), deployment=reference("Deployment")),
+    "SessionList": _object(sessions=_list(reference("Session"), PAGE_DOCUMENTS), nextCursor=_CURSOR),
+    "Event": _object(
+        id=_STRING,
+        seq={"type": "integer", "minimum": 1},
+        type={"const": "memory.saved"},
+        data=_object(resource=RESOURCE_ID, documentId=DOCUMENT_ID, revision=_STRING, bytes=_COUNT),
+    ),
+    "EventList": _object(events=_list(reference("Event"))),
+    "MemoryView": _object(
+        text={"type": "string", "description": "A document's text, or a collection's overview."},
+        sources=_list(_object(id=DOCUMENT_ID, title=_STRING, revision=_STRING, updatedAt=_TIME)),
+        writable={"type": "boolean", "description": "The permission at recall."},
+    ),
+    "Render": _object(
+        render={"type": "string", "description": "Opaque; what a tool call names."},
+        memory={"type": "object", "additionalProperties": reference("MemoryView")},
+        tools=_list(_object(name=_STRING, description=_STRING, inputSchema={"type": "object"})),
+    ),
+    "ToolResult": {
+        "oneOf": [
+            _object(status={"const": "saved"}, revision=_STRING, bytes=_COUNT),
+            _object(status={"const": "conflict"}, text=_STRING, summary=_STRING),
+            _object_without(
+                ("field", "bytes", "maxBytes", "bound"),
+                {
+                    "status": {"const": "rejected"},
+                    "reason": {"enum": list(get_args(Reason))},
+                    "field": {"enum": ["text", "summary"]},
+                    "bytes": _COUNT,
+                    "maxBytes": _COUNT,
+                    "bound": _list(RESOURCE_ID),
+                },
+            ),
+            _object(documents=_list(_object(**_LISTED), PAGE_DOCUMENTS), nextCursor=_CURSOR),
+            _object(**_LISTED, text=_STRING),
+        ]
+    },
     "Health": _object(status={"const": "ok"}),
     "Description": {"type": "object", "description": "This description: OpenAPI 3.1."},
     "Error": _object(

@@ -24,7 +24,10 @@ _USES_SECONDS: Final = 60.0
 
 
 class Serving:
-    """The parts that every request shares. `local` says that only this machine can reach the server."""
+    """The parts that every request shares.
+
+    `local` says that only this machine can reach the server; `stopping`, that who waits should not.
+    """
 
     def __init__(self, store: Store, keys: Keys, *, local: bool) -> None:
         self.store = store
@@ -32,6 +35,7 @@ class Serving:
         self.local = local
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="gitmem-read")
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="gitmem-write")
+        self.stopping = False
         self._waiting = 0
         self._projects: dict[str, Project] = {}
 
@@ -56,6 +60,10 @@ class Serving:
         if known is not None and known.exists:
             return known
         raise ProjectNotFoundError(f"There is no project {ascii(project_id)[:140]}. Make it with gitmem init.")
+
+    def projects(self) -> list[Project]:
+        """Every project; other folders may lie in the store too."""
+        return [self.project(project_id) for project_id in filter(is_resource_id, self.store.projects())]
 
     async def write_uses(self) -> None:
         """Note now and then when keys were last used, until cancelled."""
