@@ -301,12 +301,15 @@ def test_committed_files_that_do_not_count_are_rejected(environment: gitmem.Envi
     assert environment.documents("notes").read("a").text == "one"
 
 
-@pytest.mark.findings("tombstones")
-def test_a_revert_of_a_deletion_is_rejected(environment: gitmem.Environment, folder: Path) -> None:
+def test_a_revert_of_a_deletion_is_rejected_until_it_is_reverted(
+    environment: gitmem.Environment, folder: Path
+) -> None:
     git(folder, "revert", "--no-edit", "HEAD")
     (found,) = environment.status().files
     assert (found.path, found.state) == ("notes/gone.json", "rejected")
     assert (found.reason or "").endswith("but its id is reserved by a deletion")
+    git(folder, "revert", "--no-edit", "HEAD")
+    assert environment.status().files == ()
 
 
 def test_without_a_working_tree_there_are_no_files(tmp_path: Path) -> None:

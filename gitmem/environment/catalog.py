@@ -313,7 +313,8 @@ def _apply(connection: sqlite3.Connection, event: Event, number: int, rejected: 
             "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*key, number, event.commit, event.blob, event.updated, session, event.operation, event.message),
         )
-        if rejected:
-            connection.execute("DELETE FROM rejected WHERE resource = ? AND id = ?", key)
     elif not event.dead:
         Catalog.set_rejected(connection, key, event.commit, "its id is reserved by a deletion")
+        return
+    if rejected:
+        connection.execute("DELETE FROM rejected WHERE resource = ? AND id = ?", key)
