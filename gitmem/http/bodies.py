@@ -120,14 +120,14 @@ def check_media_type(headers: Mapping[str, list[str]]) -> None:
             raise _unsupported("The body must not be compressed: leave Content-Encoding out.")
 
 
-async def read(receive: Receive, headers: Mapping[str, list[str]]) -> bytes:
+async def read(receive: Receive, headers: Mapping[str, list[str]], seconds: float = BODY_SECONDS) -> bytes:
     """The whole body. Raises Refusal: 413 above 64 KiB, 408 where it does not come; ConnectionError."""
     announced = headers.get("content-length", ["0"])[0]
     if not announced.isdecimal() or len(announced) > 9 or int(announced) > BODY_BYTES:
         raise _too_large()
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -138,7 +138,7 @@ async def read(receive: Receive, headers: Mapping[str, list[str]]) -> bytes:
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        what = f"The body did not come within {BODY_SECONDS:g} s. Nothing was changed; send it again."
+        what = f"The body did not come within {seconds:g} s. Nothing was changed; send it again."
         raise Refusal(408, ErrorCode.INVALID_REQUEST, what, ((b"connection", b"close"),)) from None
 
 

@@ -18,19 +18,12 @@ NOBODY_ASKED: Final = Key(id="", name="local", hash="", created=0)
 
 def authenticated(serving: Serving, headers: Mapping[str, list[str]]) -> Caller:
     """Who asks. Raises UnauthorizedError."""
-    tokens = {line.encode("latin-1").strip() for line in headers.get("x-api-key", ())}
-    tokens |= {_bearer(line) for line in headers.get("authorization", ())}
-    if len(tokens) == 1:
-        try:
-            return serving.keys.find(tokens.pop())
-        except UnauthorizedError:
-            if serving.keys.exist:
-                raise
-    if not serving.keys.exist and serving.local:
-        return NOBODY_ASKED
-    if tokens:
-        raise UnauthorizedError("The request carries different API keys. Send one.")
-    raise UnauthorizedError("Send an API key as x-api-key, or as Authorization: Bearer. See gitmem key create.")
+    try:
+        return serving.keys.find(_token(headers))
+    except UnauthorizedError:
+        if serving.local and not serving.keys.exist:
+            return NOBODY_ASKED
+        raise
 
 
 def authorize(caller: Caller, access: Access, project_id: str | None) -> None:
@@ -41,6 +34,16 @@ def authorize(caller: Caller, access: Access, project_id: str | None) -> None:
         raise ForbiddenError(f"This key may not {access}. Make one with --scope memory:{access}.")
     if project_id is not None and caller.project is not None and caller.project != project_id:
         raise ForbiddenError("This key is for another project.")
+
+
+def _token(headers: Mapping[str, list[str]]) -> bytes:
+    tokens = {line.encode("latin-1").strip() for line in headers.get("x-api-key", ())}
+    tokens |= {_bearer(line) for line in headers.get("authorization", ())}
+    if not tokens:
+        raise UnauthorizedError("Send an API key as x-api-key, or as Authorization: Bearer. See gitmem key create.")
+    if len(tokens) > 1:
+        raise UnauthorizedError("The request carries different API keys. Send one.")
+    return tokens.pop()
 
 
 def _bearer(line: str) -> bytes:

@@ -24,6 +24,8 @@ from gitmem.keys import Keys
 from gitmem.store import open_store
 
 _STOP_SECONDS: Final = 60
+# Longer than clients keep a connection that rests, so that it is they who close it.
+_KEEP_ALIVE_SECONDS: Final = 75
 _BACKLOG: Final = 1_024
 _SIGNAL_AT_PARENTS_DEATH: Final = 1
 
@@ -80,6 +82,7 @@ def serve(folder: str, address: Address, workers: int, ready: Callable[[str, boo
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=_STOP_SECONDS,
         )
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
