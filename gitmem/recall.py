@@ -64,7 +64,7 @@ def _view(admission: Admission, binding: Binding) -> MemoryView:
         document = documents.read(binding.id)
         writable = binding.writes and document.agent_writes == "enabled"
         return MemoryView(text=document.text, sources=(_source(document),), writable=writable)
-    shown = list(_within_limits(documents.list().documents))
+    shown = list(overview(documents.list().documents))
     return MemoryView(
         text="\n".join(line for _, line in shown),
         sources=tuple(_source(info) for info, _ in shown),
@@ -72,7 +72,7 @@ def _view(admission: Admission, binding: Binding) -> MemoryView:
     )
 
 
-def _within_limits(documents: Iterable[DocumentInfo]) -> Iterator[tuple[DocumentInfo, str]]:
+def overview(documents: Iterable[DocumentInfo]) -> Iterator[tuple[DocumentInfo, str]]:
     """The newest documents with their lines, as many whole lines as an overview holds."""
     left = OVERVIEW_BYTES
     for number, info in enumerate(documents):

@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "gc": "health:gc",
     "serve": "serve:serve",
     "key": "keys:key",
+    "mcp": "mcp:mcp",
     "demo": "demo:demo",
 }
 """Each command with the module and name of its function; a module is imported when it is needed."""
