@@ -9,7 +9,7 @@ from typing import Final
 from gitmem.codec import loads
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.history import Outcome, Reader, Rejection, SideSave, touches_no_document
-from gitmem.environment.layout import RESOURCE_FILE, locate, text_path
+from gitmem.environment.layout import RESOURCE_FILE, Name, locate, named_by, text_path
 from gitmem.environment.rebuild import rebuild
 from gitmem.environment.rows import Event
 from gitmem.errors import DamagedError
@@ -97,12 +97,34 @@ class CatchUp:
     def rebuild(self, tip: Oid) -> None:
         """Make the index anew from all of history, in little memory."""
         with self._catalog.transaction() as connection:
+            root = self._repository.commit(tip).tree
             self._catalog.clear(connection)
             total = rebuild(connection, self._counted(self._reader.everything(tip)))
-            self.set_resources(connection, self._repository.commit(tip).tree)
+            if not self._fits(root):
+                self._catalog.clear(connection)
+                total = rebuild(connection, self._counted(self._reader.everything_compared(tip)))
+            self.set_resources(connection, root)
             self._catalog.set_tip(connection, tip, total + 1)
             self._catalog.set_unchecked(connection, True)
         self._progress("reading history", total, total)
+
+    def _fits(self, root: Oid) -> bool:
+        """Whether a tree holds the documents that history told of, and no others.
+
+        It does not where commits that gitmem made were rewritten by others, to purge a document say.
+        """
+        missing = {name for name, row in self._catalog.documents() if not row.dead}
+        rejected = {name for name, _, _ in self._catalog.rejected()}
+        try:
+            for path, _ in self._repository.trees.walk(root):
+                here = Name(path[0], path[-1].removesuffix(".json"))
+                if here in missing:
+                    missing.remove(here)
+                elif named_by(path) and here not in rejected and self._catalog.find(here)[1] is None:
+                    return False
+        except DamagedError:
+            return True  # a comparison of trees would come no further
+        return not missing - rejected
 
     def _counted(self, found: Iterator[Outcome]) -> Iterator[Outcome]:
         for done, event in enumerate(found):
