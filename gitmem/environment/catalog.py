@@ -194,6 +194,10 @@ class Catalog(Database):
         """Whether files may lag that `unprojected` does not name: the table was lost, or a save cut short."""
         return self.state().unchecked
 
+    def live_names(self) -> Iterator[tuple[str, str]]:
+        """The resource and id of every live document, in no set order. Streams."""
+        yield from self.connection().execute("SELECT resource, id FROM documents WHERE dead = 0")
+
     def unprojected(self, path: str | None = None) -> dict[str, Unprojected]:
         """The paths that lag, or the one asked for."""
         where, values = ("WHERE path = ?", (path,)) if path else ("", ())

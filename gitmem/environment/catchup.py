@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
+from zlib import crc32
 
-from gitmem.codec import loads
+from gitmem.codec import TOMBSTONE, loads
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.history import Outcome, Reader, Rejection, SideSave, touches_no_document
 from gitmem.environment.layout import RESOURCE_FILE, Name, locate, named_by, text_path
@@ -14,7 +15,7 @@ from gitmem.environment.rebuild import rebuild
 from gitmem.environment.rows import Event
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Commit
-from gitmem.git.objects import Oid
+from gitmem.git.objects import Oid, object_id
 from gitmem.git.repository import Repository
 from gitmem.limits import MAX_BYTES_CEILING, is_resource_id
 from gitmem.memory import define_memory
@@ -23,6 +24,7 @@ from gitmem.records import Memory, Provider
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being done, how many are done, and how many there are if that is known."""
 
+_TOMBSTONE: Final = object_id("blob", TOMBSTONE)
 _LONGEST_STEP: Final = 20_000
 _REPORT_EVERY: Final = 2_000
 
@@ -113,17 +115,30 @@ class CatchUp:
 
         It does not where commits that gitmem made were rewritten by others, to purge a document say.
         """
-        missing = {name for name, row in self._catalog.documents() if not row.dead}
-        rejected = {name for name, _, _ in self._catalog.rejected()}
         try:
-            for path, _ in self._repository.trees.walk(root):
-                here = Name(path[0], path[-1].removesuffix(".json"))
-                if here in missing:
-                    missing.remove(here)
-                elif named_by(path) and here not in rejected and self._catalog.find(here)[1] is None:
-                    return False
+            return self._digest_of_index() == self._digest_of_tree(root) or self._fits_name_by_name(root)
         except DamagedError:
             return True  # a comparison of trees would come no further
+
+    def _digest_of_index(self) -> tuple[int, int]:
+        return _digest(f"{resource}/{document_id}" for resource, document_id in self._catalog.live_names())
+
+    def _digest_of_tree(self, root: Oid) -> tuple[int, int]:
+        return _digest(
+            f"{path[0]}/{path[-1].removesuffix('.json')}"
+            for path, entry in self._repository.trees.walk(root)
+            if entry.oid != _TOMBSTONE and named_by(path)
+        )
+
+    def _fits_name_by_name(self, root: Oid) -> bool:
+        missing = {name for name, row in self._catalog.documents() if not row.dead}
+        rejected = {name for name, _, _ in self._catalog.rejected()}
+        for path, _ in self._repository.trees.walk(root):
+            here = Name(path[0], path[-1].removesuffix(".json"))
+            if here in missing:
+                missing.remove(here)
+            elif named_by(path) and here not in rejected and self._catalog.find(here)[1] is None:
+                return False
         return not missing - rejected
 
     def _counted(self, found: Iterator[Outcome]) -> Iterator[Outcome]:
@@ -135,6 +150,15 @@ class CatchUp:
     def set_resources(self, connection: sqlite3.Connection, root: Oid) -> None:
         """Take the declarations from the tip's tree."""
         self._catalog.set_resources(connection, declarations(self._repository, root))
+
+
+def _digest(names: Iterable[str]) -> tuple[int, int]:
+    """What tells two sets of names apart in little memory, whatever their order."""
+    count = total = 0
+    for name in names:
+        count += 1
+        total += crc32(name.encode("utf-8", "surrogateescape"))
+    return count, total
 
 
 def declarations(repository: Repository, root: Oid) -> list[Memory]:
