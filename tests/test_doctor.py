@@ -18,6 +18,7 @@ import gitmem
 from gitmem import doctor
 from gitmem.doctor import Finding
 from gitmem.environment.engine import EnvironmentRepository
+from gitmem.environment.layout import shards
 from tests.support import clean_environment, fsck, git, killed_at, python
 
 GITMEM = {"GIT_COMMITTER_NAME": "gitmem", "GIT_COMMITTER_EMAIL": "gitmem@localhost"}
@@ -167,6 +168,26 @@ def test_split_folders_are_healthy(environment: gitmem.Environment, folder: Path
     assert len(list(environment.documents("notes").create_many(new))) == 300
     assert found(environment) == []
     assert len(list(folder.glob("notes/*/*.json"))) > 200
+
+
+def test_a_split_of_a_split_folder_is_no_document(
+    environment: gitmem.Environment, folder: Path, tmp_path: Path
+) -> None:
+    together = [name for name in (f"d{number}" for number in range(40_000)) if shards(name)[0] == "35"][:140]
+    ids = [f"z{number}" for number in range(130)] + together
+    new = [gitmem.NewDocument(id=name, title="x") for name in ids]
+    assert len(list(environment.documents("notes").create_many(new))) == 270
+    environment.close()
+    subjects = git(folder, "log", "--format=%s").splitlines()
+    behind = subjects.index("reshard notes/35") + 1
+    git(tmp_path, "clone", "--quiet", str(folder), "copy")
+    git(tmp_path / "copy", "reset", "--quiet", "--hard", f"HEAD~{behind}")
+    copy = EnvironmentRepository(str(tmp_path / "copy"))
+    copy.resources()
+    git(tmp_path / "copy", "merge", "--quiet", "--ff-only", "origin/main")
+    for place in (copy, environment):
+        assert doctor.examine(place) == []
+        assert [count for _, count in place.resources()] == [272]
 
 
 def test_a_persons_unfinished_work_is_no_finding(environment: gitmem.Environment, folder: Path) -> None:

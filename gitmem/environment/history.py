@@ -26,7 +26,7 @@ from gitmem.git.trees import EMPTY_TREE, FILE, Entry
 from gitmem.limits import MAX_BYTES_CEILING, check_summary, check_text, check_title, is_document_id, is_resource_id
 from gitmem.records import OWNER, Writer
 
-_SUBJECT: Final = re.compile(r"([a-z]+) ([a-z0-9-]+)/([A-Za-z0-9_-]+)\Z")
+_SUBJECT: Final = re.compile(r"(?!reshard )([a-z]+) ([a-z0-9-]+)/([A-Za-z0-9_-]+)\Z")
 FILE_MODES: Final = (FILE, 0o100755, 0o100664)
 
 

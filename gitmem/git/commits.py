@@ -18,7 +18,7 @@ _STAMP = re.compile(rb"> (-?\d+) [+-]\d{4}$")
 _OWN_WRITE = re.compile(
     rb"tree [0-9a-f]{40}\n(?:parent ([0-9a-f]{40})\n)?author [^\n]*\ncommitter "
     + re.escape(COMMITTER)
-    + rb" (\d+) \+0000\n\n([a-z]+) ([a-z0-9-]{1,128})/([A-Za-z0-9_-]{1,128})\n\n"
+    + rb" (\d+) \+0000\n\n(?!reshard )([a-z]+) ([a-z0-9-]{1,128})/([A-Za-z0-9_-]{1,128})\n\n"
     rb"Gitmem-Writer: (owner|agent)\n(?:Gitmem-Session: ([ -~]+)\n)?"
     rb"Gitmem-Time: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{3})Z\n\Z"
 )
