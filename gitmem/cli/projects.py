@@ -7,7 +7,7 @@ import os
 import click
 
 from gitmem import config
-from gitmem.cli.context import Options, checked_folder, command
+from gitmem.cli.context import Options, agent_of, checked_folder, command
 from gitmem.cli.declarations import declared_in
 from gitmem.cli.output import say, say_json, table
 from gitmem.errors import InvalidRequestError
@@ -49,7 +49,7 @@ def deploy(options: Options, agent: str | None, module: str | None) -> None:
     """Activate an agent's declarations of memory."""
     with options.opened_store() as store:
         environment = options.environment_of(store)
-        chosen = agent if agent is not None else store.config.agent or _only_agent(environment)
+        chosen = agent_of(store, environment, agent)
         memories = list(store.config.memories) if module is None else declared_in(module)
         _check_not_forgotten(environment, chosen, memories)
         deployment = environment.deploy(agent=chosen, memories=memories)
@@ -58,14 +58,6 @@ def deploy(options: Options, agent: str | None, module: str | None) -> None:
     else:
         names = ", ".join(memory.id for memory in deployment.memory) or "no memory"
         say(f"deployed {deployment.agent_id}@{deployment.alias} with {names} ({deployment.id})")
-
-
-def _only_agent(environment: Environment) -> str:
-    agents = list(environment.deployments())
-    if len(agents) == 1:
-        return agents[0]
-    known = f": {', '.join(agents)} are deployed" if agents else ""
-    raise InvalidRequestError(f'Which agent{known}? Give --agent, or write agent = "NAME" in gitmem.toml.')
 
 
 def _check_not_forgotten(environment: Environment, agent: str, memories: list[Memory]) -> None:
