@@ -79,15 +79,16 @@ class Opened:
         """Save a batch of changes and set each ticket's answer."""
         try:
             with self._locked():
-                self._run_locked(batch)
+                try:
+                    self._run_locked(batch)
+                finally:
+                    self._upkeep.wake()
         except BaseException as error:
             for ticket in batch:
                 if not ticket.done:
                     ticket.error, ticket.done = error, True
             if not isinstance(error, GitmemError):
                 raise
-        finally:
-            self._upkeep.wake()
 
     def _run_locked(self, batch: list[Ticket]) -> None:
         for _ in range(_RETRIES):
