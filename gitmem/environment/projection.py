@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 from gitmem.database import DatabaseUnusableError
@@ -22,6 +23,7 @@ from gitmem.git.repository import Repository
 from gitmem.git.stage import Stage, Staged, UnusableIndexError
 from gitmem.git.trees import Path
 
+_HEALED_AT_ONCE: Final = 2_000
 _WRITTEN_AT_ONCE: Final = 256 * 1024
 """An index file of up to this many bytes is written with each save; a larger one a little later."""
 
@@ -128,6 +130,8 @@ class Projection:
 
     def _lost_track(self) -> bool:
         """Whether only a comparison can tell what lags. While a person merges, it could not."""
+        if self._repository.tip() is None:
+            return False
         unchecked = self._catalog.is_unchecked() and not self._repository.operation_in_progress()
         return unchecked or not self._stage.is_usable()
 
@@ -158,7 +162,10 @@ class Projection:
             )
 
     def heal(self) -> bool:
-        """Bring whatever lags up to the tip. Needs the lock; False where somebody is in the way."""
+        """Bring what lags up to the tip, some thousand files at once, so that savers need not wait long.
+
+        Needs the lock. False where somebody is in the way; ask `needs_healing` whether more is left.
+        """
         if self._worktree is None:
             return True
         if not self._repository.head_is_main():
@@ -170,15 +177,15 @@ class Projection:
             if self._stage.is_held():
                 self._stage.release()
             return True
-        held = self.hold()
         tip = self._repository.tip()
         if tip is None:
             return True
+        held = self.hold()
         if self._catalog.is_unchecked() and not self._repository.operation_in_progress():
             self._search(self._worktree, tip)
         self._bring_up_all(self._repository.commit(tip).tree, held)
         self._settle_edits()
-        if held:
+        if held and not self._lagging():
             self._stage.release()
         return held
 
@@ -196,11 +203,11 @@ class Projection:
         stats: dict[Path, os.stat_result | None] = {}
         settled: list[str] = []
         edited: list[str] = []
-        for text, lag in self._catalog.unprojected().items():
-            if not lag.staged:
-                path = tuple(text.split("/"))
-                done, stats[path] = self._bring_up(path, lag.base, root)
-                (settled if done else edited).append(text)
+        lagging = ((text, lag) for text, lag in self._catalog.unprojected().items() if not lag.staged)
+        for text, lag in islice(lagging, _HEALED_AT_ONCE):
+            path = tuple(text.split("/"))
+            done, stats[path] = self._bring_up(path, lag.base, root)
+            (settled if done else edited).append(text)
         self._update(stats, root)
         if not held:
             return

@@ -15,6 +15,7 @@ _DELAY_SECONDS: Final = 0.2
 _COST_SHARE: Final = 10
 _IDLE_SECONDS: Final = 5.0
 _LAST_TRY_SECONDS: Final = 1.0
+_MOST_HEALINGS: Final = 1_000
 _BREATH_SECONDS: Final = 0.0002
 _NOTHING_TO_TIDY_SECONDS: Final = 600.0
 
@@ -62,9 +63,17 @@ class Upkeep:
             if running is not None:
                 running.join()
         if self._due or self._needs_healing():
-            deadline = time.monotonic() + _LAST_TRY_SECONDS
-            while not self._heal() and time.monotonic() < deadline:
+            self._heal_all()
+
+    def _heal_all(self) -> None:
+        deadline = time.monotonic() + _LAST_TRY_SECONDS
+        for _ in range(_MOST_HEALINGS):
+            if not self._heal():
+                if time.monotonic() > deadline:
+                    return
                 time.sleep(0.05)
+            elif not self._needs_healing():
+                return
 
     def _run(self) -> None:
         pause = _DELAY_SECONDS
@@ -81,7 +90,7 @@ class Upkeep:
                     return
                 self._due = False
             started = time.monotonic()
-            if not self._heal():
+            if not self._heal() or self._needs_healing():
                 self._due = True
             with suppress(GitmemError, OSError):
                 self._repository.checkpoint()
