@@ -301,9 +301,7 @@ def test_committed_files_that_do_not_count_are_rejected(environment: gitmem.Envi
     assert environment.documents("notes").read("a").text == "one"
 
 
-def test_a_revert_of_a_deletion_is_rejected_until_it_is_reverted(
-    environment: gitmem.Environment, folder: Path
-) -> None:
+def test_a_revert_of_a_deletion_is_rejected_until_it_is_reverted(environment: gitmem.Environment, folder: Path) -> None:
     git(folder, "revert", "--no-edit", "HEAD")
     (found,) = environment.status().files
     assert (found.path, found.state) == ("notes/gone.json", "rejected")
