@@ -290,3 +290,30 @@ def test_a_read_is_enough_to_heal_a_lost_git_index(
     os.unlink(git_dir(environment) / "index")
     assert shown(environment, "a") == "text of a"
     assert status(environment) == ""
+
+
+# What gitmem has derived
+
+
+@pytest.mark.parametrize("name", ["journal", "lock", "index.sqlite"])
+@pytest.mark.parametrize("how", ["empty", "nul", "garbage", "gone"])
+def test_damaged_derived_files_cost_nothing(
+    environment: gitmem.Environment, two: dict[str, gitmem.Document], name: str, how: str
+) -> None:
+    wreck(git_dir(environment) / "gitmem" / name, how)
+    edited(environment, "a", "two")
+    assert (shown(environment, "a"), shown(environment, "b")) == ("two", "text of b")
+    assert status(environment) == ""
+
+
+@pytest.mark.parametrize("name", ["gitmem", "gitmem/lock", "gitmem/journal", "gitmem/tmp"])
+def test_something_else_in_their_place_is_one_clear_error(
+    environment: gitmem.Environment, two: dict[str, gitmem.Document], name: str
+) -> None:
+    path = git_dir(environment) / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.mkdir() if name in {"gitmem/lock", "gitmem/journal"} else path.write_text("x")
+    assert str(path) in refused(environment, "edit", "notes", "a", "--text-stdin", stdin="two")
+    path.rmdir() if path.is_dir() else path.unlink()
+    edited(environment, "a", "two")
+    assert shown(environment, "a") == "two"
