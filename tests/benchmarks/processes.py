@@ -20,12 +20,11 @@ class Child:
     """A child that is ready and waits for its next line."""
 
     def __init__(self, role: str, store: Path, *arguments: str) -> None:
+        self._name = " ".join((role, *arguments))
         self._process = subprocess.Popen(
             _command(role, store, *arguments), cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        answer = self._answer()
-        if answer != "ready":
-            raise RuntimeError(f"{role} {' '.join(arguments)} could not start: it answered {answer}")
+        self._answer()
 
     def ask(self, method: str, *arguments: object) -> Any:
         """What the contestant answers to a call of one of its methods."""
@@ -38,6 +37,10 @@ class Child:
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
+    def close(self) -> None:
+        """Let it come to its end."""
+        self._process.communicate()
+
     def finish(self) -> dict[str, Any]:
         """Let it come to its end, and its last answer."""
         last: dict[str, Any] = json.loads(self._process.communicate()[0])
@@ -45,7 +48,10 @@ class Child:
 
     def _answer(self) -> Any:
         assert self._process.stdout is not None
-        return json.loads(self._process.stdout.readline() or '"nothing"')
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self._name} has ended")
+        return json.loads(line)
 
 
 def ask(role: str, store: Path, *arguments: str, with_git: bool = True) -> dict[str, Any]:

@@ -75,6 +75,8 @@ class Seed:
         packs = folder / ".git" / "objects" / "pack"
         for file in (self.folder / "objects" / "pack").iterdir():
             os.link(file, packs / file.name)
+        # Some tidy up within a commit once there are many loose objects; a save is measured without.
+        git(folder, "config", "gc.auto", "0")
         git(folder, "update-ref", "refs/heads/main", git(self.folder, "rev-parse", "main"))
         git(folder, "reset", "-q", "--hard")
         return folder
