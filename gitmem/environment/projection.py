@@ -124,9 +124,12 @@ class Projection:
         """Whether something lags or may lag, or a lock of gitmem's own was left on the index."""
         if self._worktree is None or not os.access(self._repository.derived, os.W_OK):
             return False
-        with suppress(DatabaseUnusableError):
+        try:
             return self._stage.is_held() or self._lagging() or (self.active() and self._lost_track())
-        return True
+        except DatabaseUnusableError:
+            return True
+        except StorageError:
+            return False  # a damaged main: a person must mend it first
 
     def _lost_track(self) -> bool:
         """Whether only a comparison can tell what lags. While a person merges, it could not."""
