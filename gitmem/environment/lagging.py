@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from gitmem.environment.aftermath import Aftermath
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.comparison import ATTRIBUTES_FILE, compared
 from gitmem.environment.history import Reader
@@ -41,12 +42,21 @@ class Found:
 class Search:
     """A comparison of working tree and `.git/index` with one tip. Changes nothing."""
 
-    def __init__(self, repository: Repository, catalog: Catalog, worktree: WorkTree, stage: Stage, tip: Oid) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        catalog: Catalog,
+        worktree: WorkTree,
+        stage: Stage,
+        tip: Oid,
+        after: Aftermath | None = None,
+    ) -> None:
         self._repository = repository
         self._catalog = catalog
         self._worktree = worktree
         self._stage = stage
         self._tip = tip
+        self._after = after
         self._root = repository.commit(tip).tree
         self._reader = Reader(repository)
 
@@ -97,7 +107,9 @@ class Search:
             # Absent from both, it was never projected, or a person removed it: putting it back loses nothing.
             found.behind.add(path)
             found.bases[path] = entry.oid if file.oid == entry.oid else blob
-        if file.oid and file.oid != entry.oid and self._is_older(path, file.oid):
+        if file.oid != entry.oid and (
+            (self._after and self._after.took(path, file)) or (file.oid and self._is_older(path, file.oid))
+        ):
             found.bases[path] = file.oid
 
     def _look_at_former_place(self, text: bytes, blob: Oid, found: Found) -> None:

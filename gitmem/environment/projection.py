@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final
 
 from gitmem.database import DatabaseUnusableError
+from gitmem.environment.aftermath import aftermath, changed
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.comparison import differs
 from gitmem.environment.draft import FileChange
@@ -18,6 +19,8 @@ from gitmem.environment.rows import State
 from gitmem.environment.worktree import WorkTree
 from gitmem.errors import DamagedError, StorageError
 from gitmem.failpoints import reach
+from gitmem.git.files import sync_path
+from gitmem.git.journal import Record
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.git.stage import Stage, Staged, UnusableIndexError
@@ -36,6 +39,8 @@ class Projection:
         self._catalog = catalog
         self._worktree = worktree
         self._stage = Stage(repository.git_dir, repository.scratch)
+        self._after = aftermath(repository) if worktree else None
+        repository.flush_followers = self._flush
 
     def active(self) -> bool:
         """Whether the working tree stands for main."""
@@ -117,8 +122,18 @@ class Projection:
         if not self.active():
             return False
         with suppress(OSError, StorageError, DatabaseUnusableError):
-            return not state.unchecked or self.heal() or not self._catalog.is_unchecked()
+            return self._knows(state.unchecked) or self.heal() or self._knows(self._catalog.is_unchecked())
         return False
+
+    def _knows(self, unchecked: bool) -> bool:
+        return not unchecked and self._after is None
+
+    def _flush(self, records: Sequence[Record]) -> None:
+        """Flush what follows saves: the files of the working tree, and `.git/index`. Raises OSError."""
+        if self._worktree is not None:
+            self._worktree.flush(set(changed(self._repository, records)))
+            sync_path(self._stage.path)
+            sync_path(self._repository.git_dir)
 
     def needs_healing(self) -> bool:
         """Whether something lags or may lag, or a lock of gitmem's own was left on the index."""
@@ -135,8 +150,8 @@ class Projection:
         """Whether only a comparison can tell what lags. While a person merges, it could not."""
         if self._repository.tip() is None:
             return False
-        unchecked = self._catalog.is_unchecked() and not self._repository.operation_in_progress()
-        return unchecked or not self._stage.is_usable()
+        doubtful = not self._knows(self._catalog.is_unchecked()) and not self._repository.operation_in_progress()
+        return doubtful or not self._stage.is_usable()
 
     def _lagging(self) -> bool:
         return self._catalog.state().lagging
@@ -184,7 +199,7 @@ class Projection:
         if tip is None:
             return True
         held = self.hold()
-        if self._catalog.is_unchecked() and not self._repository.operation_in_progress():
+        if not self._knows(self._catalog.is_unchecked()) and not self._repository.operation_in_progress():
             self._search(self._worktree, tip)
         self._bring_up_all(self._repository.commit(tip).tree, held)
         self._settle_edits()
@@ -194,13 +209,14 @@ class Projection:
 
     def _search(self, worktree: WorkTree, tip: Oid) -> None:
         """Find what lags, and note it; files at a former place are moved on."""
-        found = Search(self._repository, self._catalog, worktree, self._stage, tip).run()
+        found = Search(self._repository, self._catalog, worktree, self._stage, tip, self._after).run()
         for old, new in found.moves.items():
             worktree.move(old, new)
         with self._catalog.transaction() as connection:
             for path, base in found.bases.items():
                 self._catalog.set_unprojected(connection, text_path(path), base)
             self._catalog.set_unchecked(connection, False)
+        self._after = None
 
     def _bring_up_all(self, root: Oid, held: bool) -> None:
         stats: dict[Path, os.stat_result | None] = {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from stat import S_IFDIR, S_IFMT, S_IFREG
 from typing import Final
 
 from gitmem.codec import MAX_FILE_BYTES
@@ -109,6 +110,29 @@ class WorkTree:
                 os.rename(old[-1], new[-1], src_dir_fd=source, dst_dir_fd=target)
             return True
         return False
+
+    def flush(self, paths: Collection[Path]) -> None:
+        """Flush files and the folders above them. Raises OSError where the disk refuses."""
+        folders = {path[:length] for path in paths for length in range(len(path))}
+        for path in (*paths, *sorted(folders, key=len, reverse=True)):
+            descriptor = self._opened(path)
+            if descriptor is None:
+                continue
+            try:
+                if S_IFMT(os.fstat(descriptor).st_mode) in (S_IFREG, S_IFDIR):
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _opened(self, path: Path) -> int | None:
+        """A file or folder; None for what is not there, or has become a person's oddity."""
+        try:
+            if not path:
+                return os.open(self._folder, _FOLDER_FLAGS & ~os.O_NOFOLLOW)
+            with self._parent(path, create=False) as parent:
+                return os.open(path[-1], _READ_FLAGS, dir_fd=parent)
+        except OSError:
+            return None
 
     def has_resource(self, resource: str) -> bool:
         """Whether the resource's folder is there with its declaration, so that an absent file means something."""

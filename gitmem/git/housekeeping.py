@@ -19,7 +19,7 @@ import pygit2
 
 from gitmem.errors import DamagedError
 from gitmem.failpoints import reach
-from gitmem.git.files import scratch_name, storage
+from gitmem.git.files import storage
 from gitmem.git.objects import Kind, Oid, object_id
 from gitmem.git.packfile import TEMPORARY_PREFIX, Pack, PackWriter, difference
 from gitmem.git.repository import Repository
@@ -216,7 +216,8 @@ class Housekeeping:
 
     def _read_back(self, index_path: str) -> set[Oid]:
         """The objects that the new pack, all by itself, gives back whole."""
-        folder = os.path.join(self._repository.scratch, scratch_name())
+        folder = os.path.join(self._repository.derived, "packed.new")
+        shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(os.path.join(folder, "pack"))
         try:
             for path in (index_path, index_path.removesuffix(".idx") + ".pack"):

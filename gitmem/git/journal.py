@@ -17,6 +17,7 @@ fails its checksum and ends the list. A checkpoint ends a generation by spoiling
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 import time
@@ -64,17 +65,26 @@ class Journal:
 
     def open(self, *, create: bool) -> bool:
         """Open the file; False where there is none and `create` is not set. Raises OSError."""
-        if self._descriptor >= 0:
-            return True
-        try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            if not create:
+        if self._descriptor < 0:
+            flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0)
+            try:
+                self._descriptor = os.open(self._path, flags, 0o644)
+            except FileNotFoundError:
                 return False
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-        self._size = os.fstat(self._descriptor).st_size
+            self._size = os.fstat(self._descriptor).st_size
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
         if create and self._size < _START_BYTES:
             self._extend(_START_BYTES)
+        return True
+
+    def is_abandoned(self) -> bool:
+        """Whether no other handle, of this process or another, has the file open: then whoever wrote it is dead."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)  # a failed or a won upgrade may have given it up
         return True
 
     def close(self) -> None:

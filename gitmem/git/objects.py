@@ -22,6 +22,7 @@ Kind = Literal["blob", "tree", "commit"]
 _VANISHING_FOLDERS: Final = 20
 _KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _DEEPEST_ALTERNATE: Final = 5
+_DAMAGE: Final = (OSError, ValueError, zlib.error, pygit2.GitError)
 
 
 def object_id(kind: Kind, data: bytes) -> Oid:
@@ -69,7 +70,7 @@ class Objects:
                 return look(oid)
             except FileNotFoundError:
                 continue
-            except (OSError, ValueError, zlib.error, pygit2.GitError) as error:
+            except _DAMAGE as error:
                 why = " ".join(str(error).split())
         raise _UnreadableError(why)
 
@@ -101,10 +102,12 @@ class Objects:
         return loose or pygit2.Oid(raw=oid) in self._packs
 
     def intact(self, oid: Oid, kind: Kind) -> bool:
-        """Whether the object can be read and its bytes have that name."""
+        """Whether the object can be read, its bytes have that name, and no damaged file stands in the way."""
         try:
+            with suppress(FileNotFoundError):
+                self._read_loose(oid)
             return object_id(kind, self.read(oid, kind)) == oid
-        except DamagedError:
+        except (DamagedError, *_DAMAGE):
             return False
 
     def loose_path(self, oid: Oid) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -12,12 +12,13 @@ from gitmem.errors import BusyError, DamagedError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.commits import Commit, Person, parse
 from gitmem.git.config import Config, shared_configs
-from gitmem.git.files import busy, read_small, storage, sync_file_system, sync_path
+from gitmem.git.files import busy, older_than_boot, read_small, storage, sync_file_system, sync_path
 from gitmem.git.journal import Journal, Record, StagedObject, from_this_boot, staged_objects
 from gitmem.git.lock import WriterLock
 from gitmem.git.objects import Objects, Oid, object_id
 from gitmem.git.refs import MAIN, MainRef
 from gitmem.git.scratch import sweep
+from gitmem.git.torn import is_part
 from gitmem.git.trees import Trees
 
 LOCK_SECONDS: Final = 10.0
@@ -48,13 +49,16 @@ class Repository:
         self._lock = WriterLock(os.path.join(self.derived, "lock"))
         self._journal = Journal(os.path.join(self.derived, "journal"))
         self._seen_end = 0
+        self.lost_writes = False
+        """Whether writes were lost before this opening: by a power loss, or by a disk that went away."""
+        self.flush_followers: Callable[[Sequence[Record]], None] = lambda records: None
         self._recover_from_crash()
 
     def close(self, *, flush: bool = True) -> None:
         """Give back every handle; `flush` what waits for a checkpoint first."""
         with suppress(OSError):
             if flush and self._journal.open(create=False) and not self._journal.is_empty():
-                self._rewrite_lost()  # the journal is about to forget them
+                self._rewrite_lost(self._journal.records())  # the journal is about to forget them
                 self.checkpoint()
         self._journal.close()
         self._lock.close()
@@ -126,7 +130,7 @@ class Repository:
         staged: Sequence[StagedObject],
         before_swap: Callable[[], object] = lambda: None,
     ) -> None:
-        """Write objects, make them durable, and move main from `old` to `new`. Needs the lock.
+        """Make objects durable, write them, and move main from `old` to `new`. Needs the lock.
 
         `before_swap` runs when everything is durable and only the swap is left to do.
         Raises TipMovedError, having written nothing, where main is not at `old`; BusyError while
@@ -144,14 +148,17 @@ class Repository:
             # makes a save right.
             if self.main.read() != old:
                 raise TipMovedError
+            # First the record, then the objects: so an object that a power loss tears stands in a
+            # record, and is written again.
+            reach("before-barrier")
+            recorded = self.durable and self._record(old, new, staged)
+            reach("after-barrier")
             reach("before-objects")
             for oid, kind, data in staged:
                 self.objects.write(oid, kind, data, self.scratch)
+            if self.durable and not recorded:
+                sync_file_system(self.git_dir)  # so much at once that no journal takes it
             reach("after-objects")
-            reach("before-barrier")
-            if self.durable:
-                recorded = self._record(old, new, staged)
-            reach("after-barrier")
             before_swap()
             reach("before-swap")
             self.main.swap()
@@ -167,6 +174,7 @@ class Repository:
         reach("after-swap")
 
     def _record(self, old: Oid | None, new: Oid, staged: Sequence[StagedObject]) -> bool:
+        """Append to the journal, making room where there is none; False where it can never take so much."""
         self._journal.open(create=True)
         self._journal.catch_up()
         if self._journal.append(old, new, staged):
@@ -176,10 +184,7 @@ class Repository:
         while self._journal.grow():
             if self._journal.append(old, new, staged):
                 return True
-        if self._journal.append(old, new, staged):
-            return True
-        self._sync_objects({oid for oid, _, _ in staged})
-        return False
+        return self._journal.append(old, new, staged)
 
     def _hold_main(self, old: Oid | None, new: Oid) -> None:
         self._drop_own_ref_lock()
@@ -189,7 +194,10 @@ class Repository:
 
     def _drop_own_ref_lock(self) -> None:
         held = self.main.held_value()
-        if held is not None and len(held) == 40 and held in self._lock.noted():
+        if held is None:
+            return
+        ours = len(held) == 40 and held in self._lock.noted()
+        if ours or older_than_boot(self.main.lock_path) or (self.lost_writes and not held.strip(b"\0")):
             self.main.release()
 
     # Durability
@@ -212,8 +220,7 @@ class Repository:
             known |= {record.old, record.new}
         # Git's reflog tells a person's reset of main from a move that a crash has lost.
         if (tip is None or tip in known) and not self.moved_away_from(last.new):
-            if not from_this_boot(last):
-                self._rewrite_lost()
+            self._rewrite_lost(self._journal.records())
             if self.objects.intact(last.new, "commit"):
                 self._hold_main(tip, last.new)
                 self.main.swap()
@@ -233,23 +240,45 @@ class Repository:
             littered = os.path.isdir(self.scratch) and os.listdir(self.scratch)
             if not waiting and not littered and self.main.held_value() is None:
                 return
-            with self._lock.hold(0):
+            after_restart = waiting and not from_this_boot(self.waiting()[0])
+            with self._lock.hold(LOCK_SECONDS if after_restart else 0):
+                if waiting and (after_restart or self._journal.is_abandoned()):
+                    self.lost_writes = self._look_for_losses() or after_restart
+                self._drop_own_ref_lock()
                 if waiting:
                     self._settle()
-                    if any(not from_this_boot(record) for record in self._journal.records()):
-                        self._rewrite_lost()
-                self._drop_own_ref_lock()
                 self.sweep()
+
+    def _look_for_losses(self) -> bool:
+        """Write again what the journal has and the disk has not; whether that is more than a kill explains."""
+        *before, last = self.waiting()
+        lost = self._rewrite_lost(before)
+        self._rewrite_lost([last])
+        with suppress(DamagedError):
+            return lost or self.main.read() is None
+        return True
 
     def sweep(self) -> list[str]:
         """Remove left-over temporary files; the paths of those that may hold a person's text. Needs the lock."""
-        return sweep(self.scratch, self.objects.exists)
+        return sweep(self.scratch, self._known)
 
-    def _rewrite_lost(self) -> None:
-        for record in self._journal.records():
+    def _known(self, data: bytes) -> bool:
+        """Whether a blob holds these bytes, or, where a power loss cut a file short, all that is left of it."""
+        return self.objects.exists(object_id("blob", data)) or any(
+            kind == "blob" and is_part(data, blob)
+            for record in self.waiting()
+            for _, kind, blob in staged_objects(record)
+        )
+
+    def _rewrite_lost(self, records: Iterable[Record]) -> bool:
+        """Write the objects that cannot be read; whether there were any."""
+        lost = False
+        for record in records:
             for oid, kind, data in staged_objects(record):
                 if not self.objects.intact(oid, kind):
                     self.objects.write(oid, kind, data, self.scratch)
+                    lost = True
+        return lost
 
     def _mend(self, wanted: Oid) -> bool:
         """Write an unreadable object again where the journal still holds it."""
@@ -263,14 +292,15 @@ class Repository:
         return False
 
     def checkpoint(self) -> None:
-        """Flush every loose object that the journal covers, then the ref, and empty the journal.
+        """Flush the loose objects that the journal covers, and what follows them, then the ref; empty the journal.
 
         Most of it happens without the lock, so that writers hardly wait.
         """
         with storage(f"write in {self.git_dir}"):
             if not self._journal.open(create=False):
                 return
-            flushed = list(self._journal.records())
+            with self._prepared_lock(LOCK_SECONDS):
+                flushed = list(self._journal.records())  # under the lock, so that what follows them is written
             self._flush(flushed)
             with self._prepared_lock(LOCK_SECONDS):
                 self._settle()
@@ -295,20 +325,18 @@ class Repository:
         return self._journal.end
 
     def _flush(self, records: Sequence[Record]) -> None:
-        if records:
-            self._sync_objects({oid for record in records for oid, _, _ in staged_objects(record)})
-            self._sync_main()
-
-    def _sync_objects(self, oids: set[Oid]) -> None:
-        paths = {self.objects.loose_path(oid) for oid in oids}
-        if len(paths) > _SYNC_ONE_BY_ONE:
+        """Flush what saves have written: their objects, the files that follow them, the ref."""
+        oids = {oid for record in records for oid, _, _ in staged_objects(record)}
+        if len(oids) > _SYNC_ONE_BY_ONE:
             sync_file_system(self.git_dir)
-            return
-        for path in sorted(paths):
-            sync_path(path)
-        for folder in sorted({os.path.dirname(path) for path in paths}):
-            sync_path(folder)
-        sync_path(self.objects.folder)
+        elif records:
+            paths = sorted(self.objects.loose_path(oid) for oid in oids)
+            folders = sorted({os.path.dirname(path) for path in paths})
+            for path in (*paths, *folders, self.objects.folder):
+                sync_path(path)
+            self.flush_followers(records)
+        if records:
+            self._sync_main()
 
     def _sync_main(self) -> None:
         sync_path(self.main.path)

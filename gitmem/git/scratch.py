@@ -1,4 +1,4 @@
-"""What a killed gitmem left in the folder of its temporary files."""
+"""What a kill or a power loss left in the folder of temporary files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from gitmem.git.objects import Oid, object_id
+from gitmem.git.torn import has_hole
 
 _WORTHLESS: Final = re.compile(
     rb"\x78\x01"  # an object
@@ -19,24 +19,23 @@ _WORTHLESS: Final = re.compile(
 )
 
 
-def sweep(folder: str, known: Callable[[Oid], bool]) -> list[str]:
+def sweep(folder: str, known: Callable[[bytes], bool]) -> list[str]:
     """Remove left-over temporary files; the paths of those that may hold a person's text, which stay.
 
     Needs the writer's lock: whatever lies there then belongs to nobody alive. A file that was taken
     out of the working tree in exchange for a new one is looked at only after, so that a kill in
-    between leaves it here; it is worthless where `known` tells that Git has those bytes as a blob.
+    between leaves it here; it is worthless where `known` tells that Git has those bytes.
     """
     kept: list[str] = []
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         path = os.path.join(folder, name)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+                data = file.read()
         except OSError:
             kept.append(path)
             continue
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read()
-        if _WORTHLESS.match(data) or known(object_id("blob", data)):
+        if _WORTHLESS.match(data) or has_hole(data) or known(data):
             with suppress(FileNotFoundError):
                 os.unlink(path)
         else:

@@ -72,9 +72,6 @@ class Stage:
         try:
             rename_new(temporary, self.lock_path)
         except FileExistsError:
-            if older_than_boot(self.lock_path):
-                os.replace(temporary, self.lock_path)
-                return True
             os.unlink(temporary)
             return self.is_held()
         return True
@@ -101,8 +98,9 @@ class Stage:
         return frozenset(index.name(at) for at in range(len(index)) if index.left_out(at))
 
     def is_held(self) -> bool:
-        """Whether gitmem, this process or another, alive or dead, holds the lock."""
-        return read_small(self.lock_path, len(_MARK)) == _MARK
+        """Whether gitmem, this process or another, alive or dead, holds the lock; nobody alive holds an old one."""
+        held = read_small(self.lock_path, len(_MARK))
+        return held == _MARK or (held is not None and older_than_boot(self.lock_path))
 
     def release(self) -> None:
         """Give the lock up."""
@@ -236,7 +234,8 @@ class _Index:
             end = start + length if length < 0xFFF else data.index(b"\0", start)
             at += (end - at + 8) & ~7
             offsets.append(at)
-        if at > len(data) - 20:
+        # Git leaves the checksum out (NULs) under index.skipHash.
+        if at > len(data) - 20 or data[-20:] not in (bytes(20), sha1(memoryview(data)[:-20]).digest()):
             raise ValueError
         return cls(data, version, offsets, _extensions(data[at:-20], path))
 
