@@ -65,6 +65,8 @@ class Database:
     def _prepare(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         connection.execute("PRAGMA synchronous=NORMAL")
+        # SQLite itself knows the case of ASCII letters only.
+        connection.create_function("casefold", 1, str.casefold, deterministic=True)
         if version == self._version:
             return
         connection.execute("PRAGMA journal_mode=WAL")

@@ -85,20 +85,33 @@ class Documents:
         row = self._live(name)
         return info_shown(document_id, memory, row if row.meta else self._environment.read(name, row)[0])
 
-    def list(self, *, cursor: str | None = None) -> Page:
+    def list(self, *, cursor: str | None = None, matching: str = "") -> Page:
         """A page of at most 50 documents without text: newest update first, then by id.
 
-        Paging is live: what changes meanwhile moves. Raises InvalidCursorError.
+        `matching` keeps those whose id or title contains it, in whatever case. Paging is live: what
+        changes meanwhile moves. Raises InvalidCursorError.
         """
-        after = cursors.decode(self._listing("list"), cursor) if cursor is not None else None
+        listing = self._listing(f"list {matching}" if matching else "list")
+        after = cursors.decode(listing, cursor) if cursor is not None else None
         memory = self._memory()
-        rows = self._environment.recent(self.resource, after, PAGE_DOCUMENTS + 1)
+        rows = self._matching(after, matching)
         page = rows[:PAGE_DOCUMENTS]
         more = len(rows) > PAGE_DOCUMENTS
         return Page(
             documents=tuple(info_shown(document_id, memory, row) for document_id, row in page),
-            next_cursor=cursors.encode(self._listing("list"), page[-1][1].updated, page[-1][0]) if more else None,
+            next_cursor=cursors.encode(listing, page[-1][1].updated, page[-1][0]) if more else None,
         )
+
+    def _matching(self, after: tuple[int, str] | None, matching: str) -> Sequence[tuple[str, Row]]:
+        """One more document than a page has, if there are so many."""
+        wanted, limit = matching.casefold(), PAGE_DOCUMENTS + 1
+        found: list[tuple[str, Row]] = []
+        while True:
+            rows = self._environment.recent(self.resource, after, limit, matching)
+            found += [row for row in rows if not wanted or _contains(row, wanted)]
+            if len(rows) < limit or len(found) >= limit:
+                return found[:limit]
+            after = rows[-1][1].updated, rows[-1][0]
 
     def history(self, document_id: str, *, cursor: str | None = None) -> History:
         """A page of at most 50 versions, newest first; of a deleted document too."""
@@ -335,6 +348,11 @@ class Documents:
 
     def _version_content(self, name: Name, version: VersionRow) -> Content | None:
         return self._environment.content(name, version.blob) if version.blob else None
+
+
+def _contains(listed: tuple[str, Row], wanted: str) -> bool:
+    document_id, row = listed
+    return wanted in document_id.casefold() or (row.meta is not None and wanted in row.meta.title.casefold())
 
 
 def put_changed(draft: Draft, name: Name, found: Stored, new: Content, operation: str, writer: Writer) -> Stored:

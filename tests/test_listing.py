@@ -84,6 +84,26 @@ def refused_cursor(notes: Documents, cursor: str) -> None:
     assert raised.value.code == ErrorCode.INVALID_CURSOR
 
 
+def test_a_listing_can_be_narrowed_by_id_or_title_in_any_case(environment: gitmem.Environment) -> None:
+    notes = environment.documents("notes")
+    for number in range(60):
+        notes.create(f"topic-{number}", title="ÉTUDE of it" if number % 30 == 7 else f"100%_{number}")
+    assert [found.id for found in notes.list(matching="étude").documents] == ["topic-37", "topic-7"]
+    assert [found.id for found in notes.list(matching="PIC-59").documents] == ["topic-59"]
+    assert notes.list(matching="%").documents[0].id == "topic-59"
+    assert notes.list(matching="_5").next_cursor is None
+    assert len(notes.list(matching="_5").documents) == 11
+    assert notes.list(matching="nothing of it").documents == ()
+    first = notes.list(matching="topic")
+    second = notes.list(matching="topic", cursor=first.next_cursor)
+    assert (len(first.documents), len(second.documents), second.next_cursor) == (50, 10, None)
+    refused_cursor(notes, str(first.next_cursor))
+    # An index made anew knows no titles until they are read.
+    environment.close()
+    Path(environment.folder, ".git", "gitmem", "index.sqlite").unlink()
+    assert [found.id for found in notes.list(matching="étude").documents] == ["topic-37", "topic-7"]
+
+
 def test_damaged_cursors_are_refused(notes: Documents) -> None:
     filled(notes, 51)
     cursor = notes.list().next_cursor

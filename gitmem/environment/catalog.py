@@ -119,15 +119,19 @@ class Catalog(Database):
         return tip, row_of(revision, *rest) if revision is not None else None
 
     def recent(
-        self, resource: str, after: tuple[int, str] | None, limit: int
+        self, resource: str, after: tuple[int, str] | None, limit: int, matching: str = ""
     ) -> tuple[Oid | None, list[tuple[str, Row]]]:
-        """Live documents in descending update time, then ascending id, behind `after`; and the tip."""
+        """Live documents in descending update time, then ascending id, behind `after`; and the tip.
+
+        `matching` leaves out those whose id and known title do not contain it, in whatever case.
+        """
         updated, document_id = after or (1 << 62, "")
+        where, values = _containing(matching)
         found = self.query(
             f"SELECT (SELECT tip FROM state), id, {_ROW} FROM documents"
-            " WHERE resource = ? AND dead = 0 AND updated <= ? AND (updated < ? OR id > ?)"
+            f" WHERE resource = ? AND dead = 0 AND updated <= ? AND (updated < ? OR id > ?){where}"
             " ORDER BY updated DESC, id LIMIT ?",
-            resource, updated, updated, document_id, limit,
+            resource, updated, updated, document_id, *values, limit,
         )  # fmt: skip
         tip = found[0][0] if found else self.tip()
         return tip, [(row[1], row_of(*row[2:])) for row in found]
@@ -288,6 +292,13 @@ class Catalog(Database):
                 " WHERE resource = ? AND id = ? AND revision = ?",
                 (row.blob, *(columns(meta)), name.resource, name.id, row.revision),
             )
+
+
+def _containing(matching: str) -> tuple[str, tuple[str, ...]]:
+    if not matching:
+        return "", ()
+    wanted = matching.casefold()
+    return " AND (title IS NULL OR instr(casefold(ifnull(title, '')), ?) OR instr(casefold(id), ?))", (wanted, wanted)
 
 
 def _apply(connection: sqlite3.Connection, event: Event, number: int, rejected: bool) -> None:

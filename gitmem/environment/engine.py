@@ -124,9 +124,15 @@ class EnvironmentRepository:
         """The newest row of a document, dead or alive; None for an id never used."""
         return self._fresh(lambda catalog: catalog.find(name))
 
-    def recent(self, resource: str, after: tuple[int, str] | None, limit: int) -> list[tuple[str, Row]]:
-        """Live documents with metadata, descending update time, then ascending id."""
-        found = self._fresh(lambda catalog: catalog.recent(resource, after, limit))
+    def recent(
+        self, resource: str, after: tuple[int, str] | None, limit: int, matching: str = ""
+    ) -> list[tuple[str, Row]]:
+        """Live documents with metadata, descending update time, then ascending id.
+
+        `matching` leaves out those whose id and title do not contain it; only where the index did not
+        know a title yet, some of them may come along.
+        """
+        found = self._fresh(lambda catalog: catalog.recent(resource, after, limit, matching))
         return [(i, row if row.meta else self.read(Name(resource, i), row)[0]) for i, row in found or ()]
 
     def versions(self, name: Name, before: int | None, limit: int) -> list[VersionRow]:
