@@ -18,6 +18,10 @@ GitmemError
 │   ├── UnauthorizedError
 │   └── ForbiddenError
 ├── BusyError                    wait, then ask again
+├── RemoteError                  a Git remote: nothing was changed here
+│   ├── RemoteUnreachableError   wait, then ask again
+│   ├── RemoteRefusedError       it does not exist, lets nobody in, or refuses the push
+│   └── RemoteHistoryError       it was rewritten, emptied, or is another history: a person decides
 └── StorageError                 the disk or the repository needs a person
     └── DamagedError
 """
@@ -46,6 +50,9 @@ class ErrorCode(StrEnum):
     BUSY = "busy"
     STORAGE_FAILED = "storage_failed"
     DAMAGED = "damaged"
+    REMOTE_UNREACHABLE = "remote_unreachable"
+    REMOTE_REFUSED = "remote_refused"
+    REMOTE_HISTORY = "remote_history"
 
 
 HTTP_STATUS: dict[ErrorCode, int] = {
@@ -64,6 +71,9 @@ HTTP_STATUS: dict[ErrorCode, int] = {
     ErrorCode.PRECONDITION_REQUIRED: 428,
     ErrorCode.STORAGE_FAILED: 500,
     ErrorCode.DAMAGED: 500,
+    ErrorCode.REMOTE_HISTORY: 409,
+    ErrorCode.REMOTE_REFUSED: 502,
+    ErrorCode.REMOTE_UNREACHABLE: 503,
     ErrorCode.BUSY: 503,
 }
 
@@ -198,6 +208,28 @@ class BusyError(GitmemError):
     """Somebody else holds the repository; the same call may succeed later."""
 
     code = ErrorCode.BUSY
+
+
+class RemoteError(GitmemError):
+    """Another repository stands in the way; nothing was changed here."""
+
+
+class RemoteUnreachableError(RemoteError):
+    """The remote does not answer, or not in time; the same call may succeed later."""
+
+    code = ErrorCode.REMOTE_UNREACHABLE
+
+
+class RemoteRefusedError(RemoteError):
+    """The remote does not exist, lets nobody in, or refuses what was pushed."""
+
+    code = ErrorCode.REMOTE_REFUSED
+
+
+class RemoteHistoryError(RemoteError):
+    """The remote's history was rewritten or emptied, or has nothing to do with ours."""
+
+    code = ErrorCode.REMOTE_HISTORY
 
 
 class StorageError(GitmemError):

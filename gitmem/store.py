@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from gitmem import config
 from gitmem.config import Config
 from gitmem.documents import Documents
-from gitmem.environment.draft import Draft
 from gitmem.environment.engine import EnvironmentRepository
 from gitmem.environment.layout import Name, locate
 from gitmem.environment.settings import DEFAULTS, Settings
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
     from gitmem.control.deployments import Deployments
     from gitmem.control.ledger import Ledger
     from gitmem.control.sessions import SessionRecords
+    from gitmem.environment.draft import Draft
     from gitmem.environment.status import Status
+    from gitmem.remotes import Remotes
     from gitmem.sessions import Session, Sessions
 
 ENVIRONMENTS: Final = ("development", "production")
@@ -49,6 +50,13 @@ class Environment(EnvironmentRepository):
         from gitmem.sessions import Sessions
 
         return Sessions(self, self.name, self._project.deployments, self._project.session_records)
+
+    @cached_property
+    def remotes(self) -> Remotes:
+        """The Git remotes of this environment."""
+        from gitmem.remotes import Remotes
+
+        return Remotes(self)
 
     def documents(self, resource: str) -> Documents:
         """The documents of a resource. Raises InvalidRequestError for an id outside the grammar."""

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "session": "sessions:session",
     "export": "transfer:export_documents",
     "import": "transfer:import_documents",
+    "remote": "remotes:remote",
     "status": "health:status",
     "doctor": "health:doctor",
     "gc": "health:gc",

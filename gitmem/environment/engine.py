@@ -51,6 +51,11 @@ class EnvironmentRepository:
         """Whether the repository has been made."""
         return is_made(os.path.join(self.folder, ".git"))
 
+    def make(self) -> None:
+        """Make the repository, without a commit, where there is none. Raises StorageError."""
+        if not self.exists:
+            create(self.folder, without_tree=not self.settings.worktree, durable=self.settings.durable)
+
     def parts(self) -> Opened:
         """The opened repository with its helpers. Raises StorageError where there is none."""
         if self._parts is None or self._pid != os.getpid():
@@ -77,8 +82,7 @@ class EnvironmentRepository:
         Raises what `change` raises; BusyError; StorageError. A landed save is never reported as
         failed because the working tree or the index could not follow.
         """
-        if not self.exists:
-            create(self.folder, without_tree=not self.settings.worktree, durable=self.settings.durable)
+        self.make()
         parts = self.parts()
         self._saved = True
         ticket = Ticket(change)

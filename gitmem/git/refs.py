@@ -1,4 +1,4 @@
-"""The branch main: reading its tip, and moving it by compare-and-swap under Git's own lock file."""
+"""A ref, the branch main above all: reading it, and moving it by compare-and-swap under Git's own lock file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _HEX = re.compile(rb"[0-9a-f]{40}\n?\Z")
 _HELD_REF_SECONDS: Final = 3.0
 
 
-class MainRef:
-    """`refs/heads/main` of one repository, loose or packed."""
+class Ref:
+    """One ref of a repository, loose or packed; `refs/heads/main` unless another is named."""
 
-    def __init__(self, git_dir: str) -> None:
+    def __init__(self, git_dir: str, name: str = MAIN) -> None:
+        self.name = name
         self._packed = os.path.join(git_dir, "packed-refs")
-        self.path = os.path.join(git_dir, MAIN)
+        self.path = os.path.join(git_dir, name)
         self.lock_path = self.path + ".lock"
 
     def read(self) -> Oid | None:
@@ -34,12 +35,12 @@ class MainRef:
         try:
             data = read_small(self.path, 64)
         except IsADirectoryError:
-            raise StorageError("refs/heads/main is a folder: a branch below main/ is in the way.") from None
+            raise StorageError(f"{self.name} is a folder: a branch below it is in the way.") from None
         if data is None:
             return self._read_packed()
         if not _HEX.match(data):
             raise DamagedError(
-                MAIN,
+                self.name,
                 f"The ref file {self.path} is damaged. Write the right commit into it "
                 "(git reflog, git fsck --lost-found), or run gitmem doctor --repair.",
             )
@@ -49,7 +50,7 @@ class MainRef:
         try:
             with open(self._packed, "rb") as file:
                 for line in file:
-                    if line.rstrip(b"\n").endswith(b" " + MAIN.encode()):
+                    if line.rstrip(b"\n").endswith(b" " + self.name.encode()):
                         return bytes.fromhex(line[:40].decode())
         except FileNotFoundError:
             pass
@@ -100,6 +101,17 @@ class MainRef:
     def swap(self) -> None:
         """Publish the value that the held lock carries."""
         replace_cheaply(self.lock_path, self.path)
+
+    def remove(self) -> None:
+        """Delete the ref, wherever it lies. Raises OSError where git is rewriting its packed refs."""
+        with suppress(FileNotFoundError), open(self._packed, "rb") as file:
+            lines = file.read().splitlines(keepends=True)
+            kept = [line for line in lines if not line.rstrip(b"\n").endswith(b" " + self.name.encode())]
+            if kept != lines:
+                write_file(f"{self._packed}.lock", b"".join(kept))
+                os.rename(f"{self._packed}.lock", self._packed)
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
 
     def held_value(self) -> bytes | None:
         """The 40 hex digits that a lock file carries; None where there is no lock."""

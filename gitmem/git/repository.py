@@ -16,7 +16,7 @@ from gitmem.git.files import busy, older_than_boot, read_small, storage, sync_fi
 from gitmem.git.journal import Journal, Record, StagedObject, from_this_boot, staged_objects
 from gitmem.git.lock import WriterLock
 from gitmem.git.objects import Objects, Oid, object_id
-from gitmem.git.refs import MAIN, MainRef
+from gitmem.git.refs import MAIN, Ref
 from gitmem.git.scratch import sweep
 from gitmem.git.torn import is_part
 from gitmem.git.trees import Trees
@@ -45,7 +45,7 @@ class Repository:
         self.objects = Objects(self.git_dir)
         self.objects.mend = self._mend
         self.trees = Trees(self.objects)
-        self.main = MainRef(self.git_dir)
+        self.main = Ref(self.git_dir)
         self._lock = WriterLock(os.path.join(self.derived, "lock"))
         self._journal = Journal(os.path.join(self.derived, "journal"))
         self._seen_end = 0
