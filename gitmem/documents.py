@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from gitmem import cursor as cursors
 from gitmem.codec import Content
-from gitmem.environment.draft import Draft, Stored
 from gitmem.environment.engine import EnvironmentRepository
 from gitmem.environment.layout import Name
 from gitmem.environment.rows import Row, VersionRow
+from gitmem.environment.stored import Stored
 from gitmem.errors import (
     GitmemError,
     InvalidRequestError,
@@ -46,8 +46,11 @@ from gitmem.records import (
 )
 from gitmem.views import document_shown, info_shown, lines_shown, version_shown
 
+if TYPE_CHECKING:
+    from gitmem.environment.draft import Draft
+
 _CHUNK: Final = 200
-_HEX: Final = re.compile(r"[0-9a-f]{7,40}\Z")
+_HEX: Final = r"[0-9a-f]{7,40}\Z"
 
 
 class Documents:
@@ -330,7 +333,7 @@ class Documents:
         return found, found.content
 
     def _version(self, name: Name, revision: str | None) -> VersionRow:
-        if revision is not None and not (isinstance(revision, str) and _HEX.match(revision)):
+        if revision is not None and not (isinstance(revision, str) and re.match(_HEX, revision)):
             raise InvalidRequestError(f"{ascii(revision)[:60]} is not a revision: use 7 to 40 lowercase hex digits.")
         before: int | None = None
         while rows := self._environment.versions(name, before, PAGE_DOCUMENTS):

@@ -19,7 +19,7 @@ OVERVIEW_BYTES = 16 * 1024
 PAGE_DOCUMENTS = 50
 
 _RESOURCE_ID = re.compile(r"(?=.{1,128}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 _DOCUMENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z", re.ASCII)
 
 
@@ -105,7 +105,7 @@ def check_agent_writes(value: str) -> str:
 def check_idempotency_key(value: str) -> str:
     """Return a key of 1 to 1,024 bytes without control characters, or raise InvalidRequestError."""
     size = utf8_size("The idempotency key", value)
-    if not 0 < size <= IDEMPOTENCY_KEY_BYTES or _CONTROL.search(value):
+    if not 0 < size <= IDEMPOTENCY_KEY_BYTES or re.search(_CONTROL, value):
         raise InvalidRequestError(
             f"The idempotency key must have 1 to {IDEMPOTENCY_KEY_BYTES} bytes and no control characters."
         )

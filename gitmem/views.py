@@ -6,9 +6,9 @@ from typing import cast
 
 from gitmem.clock import to_rfc3339
 from gitmem.codec import Content
-from gitmem.environment.draft import Stored
 from gitmem.environment.layout import Name
 from gitmem.environment.rows import Row, VersionRow
+from gitmem.environment.stored import Stored
 from gitmem.errors import NotFoundError
 from gitmem.records import AgentWrites, Document, DocumentInfo, Memory, Revision, Version
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from gitmem.checks.findings import Finding
@@ -89,7 +88,7 @@ class History:
                 self.complete = False
                 return
             if oid in boundary:
-                commit = replace(commit, parents=(), own=False)
+                commit = commit._replace(parents=(), own=False)
             changes = self._verified(commit)
             self._verify_sides(commit)
             yield commit, changes

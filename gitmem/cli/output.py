@@ -14,11 +14,11 @@ from typing import IO, Any, Final
 from gitmem.errors import ErrorCode, StorageError
 
 # A terminal obeys these: escape sequences, cursor movements, and marks that reorder what is read.
-_CONTROLS: Final = re.compile(
+_CONTROLS: Final = (
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )  # fmt: skip
-_LINE_BREAKS: Final = re.compile(r"[\t\n\u2028\u2029]")
-_NOT_PLAIN_JSON: Final = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_LINE_BREAKS: Final = r"[\t\n\u2028\u2029]"
+_NOT_PLAIN_JSON: Final = r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 _FIRST_PROGRESS_SECONDS: Final = 0.5
 _PROGRESS_SECONDS: Final = 0.1
 
@@ -56,18 +56,18 @@ def complain(code: ErrorCode | str, message: str, *, as_json: bool) -> None:
 
 def visible(text: str) -> str:
     """`text` with everything but line breaks and tabs that a terminal would obey spelled out."""
-    return _CONTROLS.sub(_spelled, text)
+    return re.sub(_CONTROLS, _spelled, text)
 
 
 def one_line(text: str) -> str:
     """`text` on one line, with everything that a terminal would obey spelled out."""
-    return _LINE_BREAKS.sub(_spelled, visible(text))
+    return re.sub(_LINE_BREAKS, _spelled, visible(text))
 
 
 def to_json(value: Mapping[str, Any], indent: int | None = None) -> str:
     """JSON in UTF-8 that is harmless on a terminal."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return _NOT_PLAIN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub(_NOT_PLAIN_JSON, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def table(rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gitmem.environment.worktree import File
 from gitmem.errors import DamagedError
@@ -19,8 +19,7 @@ from gitmem.git.torn import is_part
 from gitmem.git.trees import EMPTY_TREE, Path
 
 
-@dataclass(frozen=True, slots=True)
-class Aftermath:
+class Aftermath(NamedTuple):
     """The paths of the saves that were not flushed yet, and the blobs that they may hold in part."""
 
     paths: frozenset[Path]

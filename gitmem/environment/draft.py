@@ -16,52 +16,18 @@ from gitmem.environment.handedits import Adopt, Leave, PutBack, Standing, judge,
 from gitmem.environment.history import Reader, meta_of
 from gitmem.environment.layout import RESOURCE_FILE, Name, locate, split, text_path
 from gitmem.environment.rows import Event, Row
+from gitmem.environment.stored import Head, Stored
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import DamagedError, NotFoundError, StorageError
 from gitmem.git.commits import Person, render
 from gitmem.git.journal import StagedObject
 from gitmem.git.objects import Oid, object_id
 from gitmem.git.repository import Repository
-from gitmem.git.trees import EMPTY_TREE, FILE, Entry, Path
+from gitmem.git.trees import FILE, Entry, Path
 from gitmem.records import OWNER, Memory, Writer
 
 ATTRIBUTES: Final = b"* -text -filter -ident\n"
 _CLOCK_SLACK: Final = 24 * 3600 * 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The commit that a draft starts from: its tree, and its time in milliseconds."""
-
-    tip: Oid | None
-    root: Oid
-    updated: int
-
-
-class Stored:
-    """A document as it stands in a draft. `alive` is false once it is deleted."""
-
-    __slots__ = ("_content", "alive", "revision", "updated", "writer")
-
-    def __init__(
-        self,
-        revision: Oid,
-        content: Content | Callable[[], Content] | None,
-        updated: int,
-        writer: Writer,
-    ) -> None:
-        self.revision = revision
-        self.alive = content is not None
-        self.updated = updated
-        self.writer = writer
-        self._content = content
-
-    @property
-    def content(self) -> Content | None:
-        """What it holds, read when first asked for; None where it is deleted. Raises DamagedError."""
-        if callable(self._content):
-            self._content = self._content()
-        return self._content
 
 
 @dataclass(slots=True)
@@ -364,11 +330,3 @@ class Draft:
         for change in self.files:
             if change.path == path and change.source is None:
                 change.expected.add(oid)
-
-
-def root_of(repository: Repository, tip: Oid | None) -> Head:
-    """The head at a tip."""
-    if tip is None:
-        return Head(None, EMPTY_TREE, 0)
-    commit = repository.commit(tip)
-    return Head(tip, commit.tree, commit.updated)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gitmem.codec import Content
 from gitmem.environment.catalog import Catalog
@@ -19,32 +19,27 @@ from gitmem.records import Memory
 OLDER = "it was edited on top of an older version"
 
 
-@dataclass(frozen=True, slots=True)
-class Adopt:
+class Adopt(NamedTuple):
     """A person's edit: commit it. `content` is None for a deletion."""
 
     content: Content | None
 
 
-@dataclass(frozen=True, slots=True)
 class PutBack:
     """The document as it is, in another form: put the tip's bytes back, commit nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(NamedTuple):
     """Neither commit nor overwrite; the reason is for a person."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
 class Lags:
     """Nobody's edit: gitmem itself has not brought the file to the tip yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """What a file is held against: the tip's entry, the document's state, and its declaration.
 
     `alive` is None for an id that was never used; `holds` says whether the document has that

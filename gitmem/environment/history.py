@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 from gitmem.codec import Content, decode
 from gitmem.environment.layout import Name, locate, named_by
@@ -26,7 +25,7 @@ from gitmem.git.trees import EMPTY_TREE, FILE, Entry
 from gitmem.limits import MAX_BYTES_CEILING, check_summary, check_text, check_title, is_document_id, is_resource_id
 from gitmem.records import OWNER, Writer
 
-_SUBJECT: Final = re.compile(r"(?!reshard )([a-z]+) ([a-z0-9-]+)/([A-Za-z0-9_-]+)\Z")
+_SUBJECT: Final = r"(?!reshard )([a-z]+) ([a-z0-9-]+)/([A-Za-z0-9_-]+)\Z"
 FILE_MODES: Final = (FILE, 0o100755, 0o100664)
 
 
@@ -38,7 +37,7 @@ def operation_of(commit: Commit) -> tuple[str, Name] | None:
     """
     if not commit.own or len(commit.parents) > 1:
         return None
-    found = _SUBJECT.match(commit.subject)
+    found = re.match(_SUBJECT, commit.subject)
     if not found or not is_resource_id(found[2]) or not is_document_id(found[3]):
         return None
     return found[1], Name(found[2], found[3])
@@ -78,8 +77,7 @@ class Rejection(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class SideSave:
+class SideSave(NamedTuple):
     """An agent's save on a merged branch: it belongs to its session's story, whatever the merge kept."""
 
     name: Name
@@ -91,8 +89,7 @@ Outcome = Event | Rejection | SideSave
 """What a commit did, or tried to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """A commit that changed a document, and what it did; None where it left something invalid there."""
 
     commit: Commit
@@ -118,7 +115,7 @@ class Reader:
         while oid != until:
             commit = self._repository.commit(oid)
             if oid in boundary:
-                commit = replace(commit, parents=(), own=False)
+                commit = commit._replace(parents=(), own=False)
             yield commit
             if not commit.parents:
                 return

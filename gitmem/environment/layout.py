@@ -16,7 +16,7 @@ FOLDER_LIMIT: Final = 128
 """A folder that comes to hold more documents than this is split into 256, two levels deep at most."""
 
 _DEEPEST: Final = 2
-_SHARD = re.compile(r"[0-9a-f]{2}\Z")
+_SHARD = r"[0-9a-f]{2}\Z"
 
 
 class Name(NamedTuple):
@@ -52,7 +52,7 @@ def resource_named_by(path: Path) -> str | None:
 
 def is_split(tree: Tree) -> bool:
     """Whether a folder of documents has been split: it holds folders named by a hash."""
-    return any(entry.is_folder and _SHARD.match(name) for name, entry in tree)
+    return any(entry.is_folder and re.match(_SHARD, name) for name, entry in tree)
 
 
 def locate(trees: Trees, root: Oid, name: Name) -> tuple[Path, Entry | None]:

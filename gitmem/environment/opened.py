@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gitmem.codec import Content, decode
 from gitmem.database import DatabaseUnusableError
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.catchup import CatchUp
-from gitmem.environment.draft import Draft, Head, root_of
 from gitmem.environment.history import Reader, meta_of
 from gitmem.environment.layout import Name, text_path
 from gitmem.environment.projection import Projection
 from gitmem.environment.rows import Row, State, VersionRow
 from gitmem.environment.settings import Settings
+from gitmem.environment.stored import Head, root_of
 from gitmem.environment.worktree import WorkTree
 from gitmem.errors import DamagedError, GitmemError, StorageError
 from gitmem.failpoints import reach
@@ -25,8 +25,11 @@ from gitmem.git.refs import MAIN
 from gitmem.git.repository import Repository, TipMovedError
 from gitmem.git.upkeep import Upkeep
 
+if TYPE_CHECKING:
+    from gitmem.environment.draft import Draft
+
 T = TypeVar("T")
-Change = Callable[[Draft], T]
+Change = Callable[["Draft"], T]
 
 _RETRIES: Final = 100
 
@@ -91,6 +94,8 @@ class Opened:
                 raise
 
     def _run_locked(self, batch: list[Ticket]) -> None:
+        from gitmem.environment.draft import Draft  # reading does without
+
         for _ in range(_RETRIES):
             head, state = self.bring_up(), self._state
             projecting = self.projection.ready(state)

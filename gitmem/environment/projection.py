@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gitmem.database import DatabaseUnusableError
 from gitmem.environment.aftermath import aftermath, changed
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.comparison import differs
-from gitmem.environment.draft import FileChange
 from gitmem.environment.lagging import Search
 from gitmem.environment.layout import text_path
 from gitmem.environment.rows import State
@@ -25,6 +24,9 @@ from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.git.stage import Stage, Staged, UnusableIndexError
 from gitmem.git.trees import Path
+
+if TYPE_CHECKING:
+    from gitmem.environment.draft import FileChange
 
 _HEALED_AT_ONCE: Final = 2_000
 _WRITTEN_AT_ONCE: Final = 256 * 1024

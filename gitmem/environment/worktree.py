@@ -6,9 +6,8 @@ import errno
 import os
 from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from stat import S_IFDIR, S_IFMT, S_IFREG
-from typing import Final
+from typing import Final, NamedTuple
 
 from gitmem.codec import MAX_FILE_BYTES
 from gitmem.environment.layout import RESOURCE_FILE
@@ -20,8 +19,7 @@ _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEX
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """What lies at a path: bytes with their blob name, nothing (`odd` is None), or something odd."""
 
     data: bytes | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from gitmem.clock import to_rfc3339
@@ -13,9 +12,9 @@ from gitmem.records import OWNER, Writer
 
 COMMITTER: Final = b"gitmem <gitmem@localhost>"
 
-_TIME = re.compile(rb"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z")
-_STAMP = re.compile(rb"> (-?\d+) [+-]\d{4}$")
-_OWN_WRITE = re.compile(
+_TIME: Final = rb"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z"
+_STAMP: Final = rb"> (-?\d+) [+-]\d{4}$"
+_OWN_WRITE: Final = (
     rb"tree [0-9a-f]{40}\n(?:parent ([0-9a-f]{40})\n)?author [^\n]*\ncommitter "
     + re.escape(COMMITTER)
     + rb" (\d+) \+0000\n\n(?!reshard )([a-z]+) ([a-z0-9-]{1,128})/([A-Za-z0-9_-]{1,128})\n\n"
@@ -23,24 +22,22 @@ _OWN_WRITE = re.compile(
     rb"Gitmem-Time: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{3})Z\n\Z"
 )
 _LATEST: Final = 253_402_300_799  # the last second of the year 9999
-_ODD = re.compile(r"[\x00-\x1f\x7f<>\ud800-\udfff]+")
+_ODD: Final = r"[\x00-\x1f\x7f<>\ud800-\udfff]+"
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(NamedTuple):
     """A name and an address for Git's author field, cleaned of what Git cannot store."""
 
     name: str
     email: str
 
     def render(self) -> str:
-        name = " ".join(_ODD.sub(" ", self.name).split()).strip(" .,:;\"'\\") or "owner"
-        email = _ODD.sub("", self.email).replace(" ", "") or "owner@localhost"
+        name = " ".join(re.sub(_ODD, " ", self.name).split()).strip(" .,:;\"'\\") or "owner"
+        email = re.sub(_ODD, "", self.email).replace(" ", "") or "owner@localhost"
         return f"{name} <{email}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """What gitmem needs to know of a commit.
 
     `own` is true under gitmem's committer identity only: an amended, rebased or cherry-picked copy
@@ -85,7 +82,7 @@ def parse(oid: Oid, data: bytes) -> Commit:
         elif line.startswith(b"committer "):
             committer = line[10:]
             break
-    stamp = _STAMP.search(committer)
+    stamp = re.search(_STAMP, committer)
     # Anybody may commit with any time; what RFC 3339 cannot say counts as the nearest that it can.
     updated = min(max(int(stamp[1][:20]), 0), _LATEST) * 1000 if stamp else 0
     own = committer.startswith(COMMITTER + b" ")
@@ -120,7 +117,7 @@ def own_write(data: bytes) -> OwnWrite | None:
 
     Reading all of history goes through here: it costs a tenth of `parse`.
     """
-    found = _OWN_WRITE.match(data)
+    found = re.match(_OWN_WRITE, data)
     if found is None:
         return None
     parent, seconds, operation, resource, document_id, kind, session, fraction = found.groups()
@@ -141,7 +138,7 @@ def _trailers(message: bytes, updated: int) -> tuple[int, Writer]:
     session: str | None = None
     for line in message.rstrip(b"\n").rpartition(b"\n\n")[2].split(b"\n"):
         key, _, value = line.partition(b": ")
-        if key == b"Gitmem-Time" and (found := _TIME.fullmatch(value)):
+        if key == b"Gitmem-Time" and (found := re.fullmatch(_TIME, value)):
             # The seconds stand in the committer line already; only the fraction is new.
             updated += int(found[7])
         elif key == b"Gitmem-Session":

@@ -10,7 +10,7 @@ from typing import Final
 
 from gitmem.git.torn import has_hole
 
-_WORTHLESS: Final = re.compile(
+_WORTHLESS: Final = (
     rb"\x78\x01"  # an object
     rb"|DIRC"  # an index
     rb"|gitmem brings "  # a lock on the index
@@ -35,7 +35,7 @@ def sweep(folder: str, known: Callable[[bytes], bool]) -> list[str]:
         except OSError:
             kept.append(path)
             continue
-        if _WORTHLESS.match(data) or has_hole(data) or known(data):
+        if re.match(_WORTHLESS, data) or has_hole(data) or known(data):
             with suppress(FileNotFoundError):
                 os.unlink(path)
         else:

@@ -7,9 +7,8 @@ import struct
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha1
-from typing import Final
+from typing import Final, NamedTuple
 
 from gitmem.errors import StorageError
 from gitmem.git.files import older_than_boot, read_small, rename_new, replace_cheaply, scratch_name, write_file
@@ -35,8 +34,7 @@ class _FormError(StorageError):
     """The index is of a form that is not edited in place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(NamedTuple):
     """What the index should hold for a path: a blob, and the file's stat where the file is that blob."""
 
     oid: Oid
