@@ -255,7 +255,7 @@ def test_a_process_killed_while_it_ends_a_session_leaves_it_ended_or_active(desk
     (state,) = session.inspect().memory
     assert state.writable is not session.ended
     if session.ended:
-        assert failpoint in ("after-barrier", "before-swap", "after-swap")
+        assert failpoint != "before-barrier"
     else:
         assert save(session.render(["notes"]), text="Still here.")["status"] == "saved"
         assert session.end().status == "ended"
