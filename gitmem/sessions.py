@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from hashlib import sha256
 from typing import Any, Final, Literal, overload
 
 from gitmem import cursor as cursors
@@ -347,8 +348,11 @@ class Sessions:
 
 
 def derived_key(key: str) -> str:
-    """The key of the session that a helper starts: the same key given directly names another session."""
-    return f"start-on-document\0{key}"
+    """The key of the session that a helper starts: the same key given directly names another session.
+
+    Printable ASCII, so that it can be sent as a header whatever `key` holds.
+    """
+    return f"start-on-document:{sha256(key.encode()).hexdigest()}"
 
 
 def _document_fields(document: object) -> dict[str, Any]:

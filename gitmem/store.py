@@ -212,10 +212,11 @@ class Store:
 
     def existing_project(self, project_id: str) -> Project:
         """A project that has been made. Raises ProjectNotFoundError."""
-        project = self.project(project_id)
-        if not project.exists:
+        check_resource_id(project_id, "project id")
+        # Looked for first: a server is asked for many that do not exist, and is to keep none of them.
+        if not os.path.isdir(os.path.join(self.folder, project_id)):
             raise ProjectNotFoundError(f"There is no project {project_id} in {self.folder}. Make it with gitmem init.")
-        return project
+        return self.project(project_id)
 
     def projects(self) -> list[str]:
         """The ids of the projects that have been made."""

@@ -277,6 +277,8 @@ def test_a_deleted_id_is_reserved_and_fails_before_any_session(desk: Desk) -> No
 def test_the_key_of_a_start_is_derived(desk: Desk) -> None:
     by_helper = started(desk, document_id="workshop", idempotency_key="k").session
     assert desk.session(idempotency_key="k").id != by_helper.id
+    longest = started(desk, document_id="workshop", idempotency_key="é" * 512).session
+    assert started(desk, document_id="workshop", idempotency_key="é" * 512).session.id == longest.id
 
 
 def test_a_used_key_is_reported_as_reused_and_the_document_stays(desk: Desk) -> None:
