@@ -28,7 +28,9 @@ GitmemError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 
 class ErrorCode(StrEnum):
@@ -99,6 +101,11 @@ class GitmemError(Exception):
         super().__init__(message)
         self.message = message
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """What a program needs beside code and message, as JSON; most errors have nothing."""
+        return {}
+
 
 class InvalidRequestError(GitmemError):
     """The request itself is wrong: an id outside the grammar, an unknown field."""
@@ -133,6 +140,10 @@ class LimitExceededError(GitmemError):
         self.bytes = size
         self.max_bytes = limit
 
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"field": self.field, "bytes": self.bytes, "maxBytes": self.max_bytes}
+
 
 class NotFoundError(GitmemError):
     """The thing named does not exist, or was deleted."""
@@ -162,6 +173,10 @@ class PreconditionFailedError(PreconditionError):
         super().__init__(message)
         self.expected = expected
         self.actual = actual
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"expected": self.expected, "actual": self.actual}
 
 
 class PreconditionRequiredError(PreconditionError):
@@ -246,3 +261,32 @@ class DamagedError(StorageError):
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
         self.object = name
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"object": self.object}
+
+
+_PLAIN: dict[str, type[GitmemError]] = {
+    found.code: found
+    for found in (
+        InvalidRequestError, InvalidCursorError, InvalidDocumentError, NotFoundError, ProjectNotFoundError,
+        PreconditionRequiredError, ConflictError, IdempotencyKeyReusedError, SessionClosedError, UnauthorizedError,
+        ForbiddenError, BusyError, RemoteUnreachableError, RemoteRefusedError, RemoteHistoryError, StorageError,
+    )
+}  # fmt: skip
+
+
+def error_from(code: str, message: str, data: Mapping[str, Any]) -> GitmemError:
+    """The error that another process raised, from its code, message and `data`.
+
+    A code that this version does not know is a StorageError: somebody must look.
+    """
+    match code:
+        case ErrorCode.MEMORY_LIMIT_EXCEEDED:
+            return LimitExceededError(data.get("field", "body"), data.get("bytes", 0), data.get("maxBytes", 0))
+        case ErrorCode.PRECONDITION_FAILED:
+            return PreconditionFailedError(message, expected=data.get("expected"), actual=data.get("actual"))
+        case ErrorCode.DAMAGED:
+            return DamagedError(data.get("object", ""), message)
+    return _PLAIN.get(code, StorageError)(message)

@@ -26,7 +26,7 @@ from gitmem.errors import (
 from gitmem.events import SessionEvent
 from gitmem.limits import check_idempotency_key, check_resource_id, check_source, shown
 from gitmem.records import Deployment, Document, Memory
-from gitmem.render import Render, unseal
+from gitmem.render import Render, seal, unseal
 from gitmem.toolbox import Toolbox
 
 _PAGE: Final = 50
@@ -107,6 +107,14 @@ class Session:
         Raises InvalidRequestError for any other string, another session's token included.
         """
         return unseal(self._admission, token)
+
+    def narrow(self, token: str, select: Iterable[str]) -> tuple[Toolbox, str]:
+        """The tools for some of what an earlier render selected, and their own token. Nothing is recalled.
+
+        Raises InvalidRequestError for a token as `render_from` does, and for what it did not select.
+        """
+        toolbox = self.render_from(token).narrowed(select)
+        return toolbox, seal(self._admission, toolbox.shown)
 
     def toolbox(self, shown: Mapping[str, str | None]) -> Toolbox:
         """Tools on bound resources and the revisions that a model was shown of them (None: of none).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -11,7 +11,7 @@ from gitmem.bindings import Binding
 from gitmem.documents import Documents, put_changed
 from gitmem.environment.draft import Draft
 from gitmem.environment.layout import Name
-from gitmem.errors import InvalidCursorError, NotFoundError, ToolArgumentError
+from gitmem.errors import InvalidCursorError, InvalidRequestError, NotFoundError, ToolArgumentError
 from gitmem.limits import SUMMARY_BYTES, is_document_id, shown
 from gitmem.records import Revision, Writer
 from gitmem.results import (
@@ -45,6 +45,15 @@ class Toolbox:
         """The tools that the selected bindings allow (seed 000, "Session bindings")."""
         offered = [(name, self._eligible(name)) for name in _ORDER]
         return Tools(spec(name, self._guidance(name, resources)) for name, resources in offered if resources)
+
+    def narrowed(self, select: Iterable[str]) -> Toolbox:
+        """The tools for some of these resources only. Raises InvalidRequestError for any other."""
+        chosen = list(dict.fromkeys(select))
+        for resource in chosen:
+            if resource not in self.shown:
+                known = ", ".join(self.shown) or "nothing"
+                raise InvalidRequestError(f"The render does not show {shown(resource)}. It shows {known}.")
+        return Toolbox(self._admission, {resource: self.shown[resource] for resource in chosen})
 
     def call(self, name: str, arguments: object) -> ToolResult:
         """Do what the model asks for; `arguments` is the JSON object that it gave.

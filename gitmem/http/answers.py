@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +14,10 @@ from gitmem.errors import HTTP_STATUS, ErrorCode, GitmemError, InvalidCursorErro
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
+DETAILS: Final = "Gitmem-Error"
+"""The header of an error that has more to tell than code and message: a JSON object."""
+
+_LONGEST_DETAILS: Final = 1_000
 _encoder: Final = msgspec.json.Encoder()
 # Whoever holds a key may keep an answer, but asks again before each use.
 _ALWAYS: Final[Headers] = ((b"cache-control", b"private, no-cache"), (b"x-content-type-options", b"nosniff"))
@@ -28,6 +33,7 @@ class Refusal(Exception):
 
     def __init__(self, status: int, code: str, message: str, headers: Headers = ()) -> None:
         super().__init__(message)
+        self.along = headers
         self.answer = refused(status, code, message, headers)
 
 
@@ -75,4 +81,11 @@ def of_error(error: GitmemError) -> Answer:
     """What an error of gitmem becomes."""
     # Over HTTP a foreign cursor is one more invalid parameter; only tools tell it apart.
     code = ErrorCode.INVALID_REQUEST if isinstance(error, InvalidCursorError) else error.code
-    return refused(HTTP_STATUS[code], code, error.message, _ALONG.get(code, ()))
+    details = error.data if code is error.code else error.data | {"code": error.code}
+    return refused(HTTP_STATUS[code], code, error.message, (*_ALONG.get(code, ()), *_details(details)))
+
+
+def _details(details: Mapping[str, Any]) -> Headers:
+    """The header with what the body's shape has no place for."""
+    value = json.dumps(details).encode()
+    return ((DETAILS.lower().encode(), value),) if details and len(value) <= _LONGEST_DETAILS else ()

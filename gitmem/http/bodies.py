@@ -87,13 +87,24 @@ class Deploy(Body):
 
 
 class CreateSession(Body):
-    agent_id: Annotated[str, Meta(description="<agent-id>@development or <agent-id>@production.")]
+    agent_id: Annotated[str, Meta(description="<agent-id>@development or <agent-id>@production.")] | UnsetType = UNSET
+    deployment_id: (
+        Annotated[str, Meta(description="One deployment, instead of the agent's active one.")] | UnsetType
+    ) = UNSET
     memory: Annotated[dict[str, Any], Meta(extra_json_schema=_BINDINGS)] = msgspec.field(default_factory=dict)
     project_id: Name | UnsetType = UNSET
     source: Annotated[str, Meta(description="Where the session comes from.")] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if (self.agent_id is UNSET) == (self.deployment_id is UNSET):
+            raise ValueError("Give agentId, or else deploymentId")
+
 
 class RenderMemory(Body):
+    render: (
+        Annotated[str, Meta(description="An earlier render, to be narrowed to select; nothing is recalled.")]
+        | UnsetType
+    ) = UNSET
     select: (
         Annotated[list[str], Meta(description="The resources to expose; all that are bound unless given.")] | UnsetType
     ) = UNSET
@@ -120,11 +131,13 @@ def check_media_type(headers: Mapping[str, list[str]]) -> None:
             raise _unsupported("The body must not be compressed: leave Content-Encoding out.")
 
 
-async def read(receive: Receive, headers: Mapping[str, list[str]], seconds: float = BODY_SECONDS) -> bytes:
-    """The whole body. Raises Refusal: 413 above 64 KiB, 408 where it does not come; ConnectionError."""
+async def read(
+    receive: Receive, headers: Mapping[str, list[str]], seconds: float = BODY_SECONDS, limit: int = BODY_BYTES
+) -> bytes:
+    """The whole body. Raises Refusal: 413 above `limit` bytes, 408 where it does not come; ConnectionError."""
     announced = headers.get("content-length", ["0"])[0]
-    if not announced.isdecimal() or len(announced) > 9 or int(announced) > BODY_BYTES:
-        raise _too_large()
+    if not announced.isdecimal() or len(announced) > 9 or int(announced) > limit:
+        raise _too_large(limit)
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
@@ -133,8 +146,8 @@ async def read(receive: Receive, headers: Mapping[str, list[str]], seconds: floa
                 if message["type"] == "http.disconnect":
                     raise ConnectionError
                 body += message.get("body", b"")
-                if len(body) > BODY_BYTES:
-                    raise _too_large()
+                if len(body) > limit:
+                    raise _too_large(limit)
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
@@ -169,5 +182,5 @@ def _unsupported(message: str) -> Refusal:
     return Refusal(415, ErrorCode.INVALID_REQUEST, message)
 
 
-def _too_large() -> Refusal:
-    return Refusal(413, ErrorCode.MEMORY_LIMIT_EXCEEDED, f"The body has more than {BODY_BYTES} bytes. Shorten it.")
+def _too_large(limit: int) -> Refusal:
+    return Refusal(413, ErrorCode.MEMORY_LIMIT_EXCEEDED, f"The body has more than {limit} bytes. Shorten it.")

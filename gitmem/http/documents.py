@@ -20,7 +20,9 @@ def inventory(call: Call) -> Answer:
 
 
 def list_documents(call: Call) -> Answer:
-    return as_json(call.documents.list(cursor=call.parameter("cursor")).to_json())
+    return as_json(
+        call.documents.list(cursor=call.parameter("cursor"), matching=call.parameter("matching") or "").to_json()
+    )
 
 
 def read(call: Call) -> Answer:

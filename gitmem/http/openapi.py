@@ -8,13 +8,25 @@ from typing import Any, Final
 
 import msgspec
 
+from gitmem.http.answers import DETAILS
 from gitmem.http.operations import Condition, Operation, Parameter
 from gitmem.http.parameters import PROJECT
 from gitmem.http.schemas import ANSWERS, Schema, reference
 
 _REFERENCES: Final = "#/components/schemas/{name}"
 _TAG: Final[Schema] = {"ETag": {"description": "The revision in quotes, for If-Match.", "schema": {"type": "string"}}}
+_DETAILS: Final[Schema] = {
+    DETAILS: {
+        "description": "JSON: actual revision (412); field, bytes and maxBytes (413); object that is damaged (500); "
+        "code invalid_cursor (400).",
+        "schema": {"type": "string"},
+    }
+}
 _ERROR_HEADERS: Final[dict[int, Schema]] = {
+    400: _DETAILS,
+    412: _DETAILS,
+    413: _DETAILS,
+    500: _DETAILS,
     401: {"WWW-Authenticate": {"schema": {"const": 'Bearer realm="gitmem"'}}},
     503: {"Retry-After": {"description": "In seconds.", "schema": {"type": "integer"}}},
 }

@@ -64,9 +64,16 @@ ENVIRONMENT: Final = Parameter(
 CURSOR: Final = Parameter(
     name="cursor", about="nextCursor of the page before.", schema={"type": "string"}, check=_check_nothing
 )
+MATCHING: Final = Parameter(
+    name="matching",
+    about="Only documents whose id or title contains this.",
+    schema={"type": "string"},
+    check=_check_nothing,
+)
 REVISION: Final = Parameter(
     name="revision", about="As it was at this revision.", schema=_REVISION_SCHEMA, check=_check_revision
 )
+DEPLOYMENT: Final = Parameter(name="deploymentId", about="The deployment.", schema=_ANY_TEXT, check=_check_text)
 SESSION: Final = Parameter(name="sessionId", about="The session.", schema=_ANY_TEXT, check=_check_text)
 TOOL: Final = Parameter(name="tool", about="The tool, as a render offers it.", schema=_ANY_TEXT, check=_check_text)
 AFTER: Final = Parameter(

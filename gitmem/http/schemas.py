@@ -74,6 +74,14 @@ _LISTED: Final[dict[str, Schema]] = {
     "updatedAt": _TIME,
 }
 
+_PROVIDER: Final = _object(kind=_STRING, maxBytes=_INFO["maxBytes"])
+_DEPLOYMENT: Final[dict[str, Schema]] = {
+    "id": _STRING,
+    "agentId": RESOURCE_ID,
+    "alias": ENVIRONMENT,
+    "createdAt": _TIME,
+}
+
 ANSWERS: Final[Mapping[str, Schema]] = {
     "Writer": {
         "oneOf": [
@@ -96,14 +104,16 @@ ANSWERS: Final[Mapping[str, Schema]] = {
     "History": _object(versions=_list(reference("Version"), PAGE_DOCUMENTS), nextCursor=_CURSOR),
     "Resource": _object(
         id=RESOURCE_ID,
-        provider=_object(kind=_STRING, maxBytes=_INFO["maxBytes"]),
+        provider=_PROVIDER,
         declared={"type": "boolean", "description": "Whether an active deployment declares it."},
         documents={**_COUNT, "description": "Documents that are not deleted."},
     ),
     "ResourceList": _object(resources=_list(reference("Resource"))),
-    "Deployment": _object(id=_STRING, agentId=RESOURCE_ID, alias=ENVIRONMENT, createdAt=_TIME),
+    "Deployment": _object(**_DEPLOYMENT),
+    "Memory": _object(id=RESOURCE_ID, description=_STRING, provider=_PROVIDER),
+    "WholeDeployment": _object(**_DEPLOYMENT, memory=_list(reference("Memory"))),
     "AgentList": _object(
-        agents=_list(_object(id=RESOURCE_ID, projectId=RESOURCE_ID, deployments=_list(reference("Deployment"))))
+        agents=_list(_object(id=RESOURCE_ID, projectId=RESOURCE_ID, deployments=_list(reference("WholeDeployment"))))
     ),
     "BindingState": _object_without(
         ("id",),

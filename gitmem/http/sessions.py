@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import merge
@@ -17,6 +17,7 @@ from gitmem import cursor as cursors
 from gitmem.errors import ForbiddenError, InvalidRequestError, NotFoundError
 from gitmem.git.objects import Oid
 from gitmem.http.answers import Answer, as_json
+from gitmem.http.deployments import deployment_named
 from gitmem.http.operations import Call
 from gitmem.limits import check_resource_id, shown
 from gitmem.sessions import Session
@@ -29,13 +30,16 @@ _LOOK_AGAIN_SECONDS: Final = 1.0
 
 def create(call: Call) -> Answer:
     body = call.body
-    agent, at, alias = body.agent_id.partition("@")
-    if not at or alias not in ENVIRONMENTS:
-        raise InvalidRequestError("agentId must be <agent-id>@development or <agent-id>@production.")
-    check_resource_id(agent, "agent id")
-    environment = _project(call, agent, alias).environment(alias)
-    session = environment.sessions.create(
+    agent = deployment = None
+    if body.deployment_id is UNSET:
+        agent, alias = _agent_and_alias(body.agent_id)
+        project = _deployed_in(_candidates(call), agent, alias)
+    else:
+        project, found = deployment_named(_candidates(call), body.deployment_id)
+        deployment, alias = found.id, found.alias
+    session = project.environment(alias).sessions.create(
         agent=agent,
+        deployment=deployment,
         memory=body.memory,
         idempotency_key=call.header("idempotency-key"),
         source=None if body.source is UNSET else body.source,
@@ -68,6 +72,9 @@ def end(call: Call) -> Answer:
 
 def render(call: Call) -> Answer:
     session, select = _session(call), call.body.select
+    if call.body.render is not UNSET:
+        toolbox, token = session.narrow(call.body.render, () if select is UNSET else select)
+        return as_json({"render": token, "memory": {}, "tools": toolbox.tools.mcp()})
     made = session.render([binding.resource for binding in session.bindings] if select is UNSET else select)
     memory = {resource: view.to_json() for resource, view in made.selected.items()}
     return as_json({"render": made.token(), "memory": memory, "tools": made.tools.mcp()})
@@ -131,14 +138,27 @@ def _newest(project: Project, alias: str, before: str | None) -> Iterator[Sessio
     return (sessions.get(record.id) for record in project.session_records.recent(alias, before, _PAGE + 1))
 
 
-def _project(call: Call, agent: str, alias: str) -> Project:
-    """The project whose agent is meant. Raises NotFoundError; InvalidRequestError where several have it."""
+def _agent_and_alias(agent_id: str) -> tuple[str, str]:
+    agent, at, alias = agent_id.partition("@")
+    if not at or alias not in ENVIRONMENTS:
+        raise InvalidRequestError("agentId must be <agent-id>@development or <agent-id>@production.")
+    return check_resource_id(agent, "agent id"), alias
+
+
+def _candidates(call: Call) -> Sequence[Project]:
+    """The projects that a new session may be in. Raises ForbiddenError, ProjectNotFoundError."""
     named = call.body.project_id
-    if named is not UNSET:
-        if call.caller.project not in {None, named}:
-            raise ForbiddenError("This key is for another project.")
-        return call.serving.project(named)
-    projects = call.projects()
+    if named is UNSET:
+        return call.projects()
+    if call.caller.project not in {None, named}:
+        raise ForbiddenError("This key is for another project.")
+    return [call.serving.project(named)]
+
+
+def _deployed_in(projects: Sequence[Project], agent: str, alias: str) -> Project:
+    """The project whose agent is meant. Raises NotFoundError; InvalidRequestError where several have it."""
+    if len(projects) == 1:
+        return projects[0]
     having = [project for project in projects if agent in project.environment(alias).deployments()]
     if len(having) > 1:
         ids = ", ".join(project.id for project in having)
