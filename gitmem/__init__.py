@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     )
     from gitmem.render import Render
     from gitmem.results import Conflict, ListedDocument, ListedDocuments, ReadDocument, Rejected, Saved
-    from gitmem.sessions import Session, SessionInfo, SessionPage, Sessions, Started, StartedDocument
+    from gitmem.sessions import Session, SessionInfo, SessionPage, Sessions
+    from gitmem.starting import Started, StartedDocument
     from gitmem.store import Environment, Project, Store, open_store
     from gitmem.toolbox import Toolbox
     from gitmem.tools import Tools, ToolSpec
@@ -125,7 +126,7 @@ __all__ = [
 
 _MODULES = (  # ruff: ignore[non-empty-init-module]
     "errors", "records", "memory", "store", "documents", "environment.settings", "environment.status",
-    "bindings", "admission", "recall", "render", "results", "sessions", "events", "toolbox", "tools",
+    "bindings", "admission", "recall", "render", "results", "sessions", "starting", "events", "toolbox", "tools",
 )  # fmt: skip
 
 

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from hashlib import sha256
-from typing import Any, Final, Literal, overload
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, overload
 
 from gitmem import cursor as cursors
 from gitmem import events as session_events
 from gitmem.admission import Admission, BindingState, check_bindings
-from gitmem.bindings import Access, Binding, bindings_from
+from gitmem.bindings import Binding, bindings_from
 from gitmem.control.deployments import Deployments
 from gitmem.control.sessions import Request, SessionRecord, SessionRecords, missing
 from gitmem.documents import Documents
 from gitmem.environment.draft import Draft
 from gitmem.environment.engine import EnvironmentRepository
-from gitmem.errors import (
-    ConflictError,
-    IdempotencyKeyReusedError,
-    InvalidRequestError,
-    NotFoundError,
-    PreconditionFailedError,
-)
+from gitmem.errors import InvalidRequestError
 from gitmem.events import SessionEvent
-from gitmem.limits import check_idempotency_key, check_resource_id, check_source, shown
-from gitmem.records import Deployment, Document, Memory
+from gitmem.limits import check_idempotency_key, check_resource_id, check_source
+from gitmem.records import Deployment, Memory
 from gitmem.render import Render, seal, unseal
+from gitmem.starting import S_co, Starting
 from gitmem.toolbox import Toolbox
 
 _PAGE: Final = 50
-_DOCUMENT_FIELDS: Final = {"title": "title", "text": "text", "summary": "summary", "agentWrites": "agent_writes"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,39 +157,24 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SessionPage(Sequence[Session]):
+class SessionPage(Sequence[S_co], Generic[S_co]):
     """At most 50 sessions, newest first; `next_cursor` is None on the last page."""
 
-    sessions: tuple[Session, ...]
+    sessions: tuple[S_co, ...]
     next_cursor: str | None
 
     @overload
-    def __getitem__(self, at: int) -> Session: ...
+    def __getitem__(self, at: int) -> S_co: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Session]: ...
-    def __getitem__(self, at: int | slice) -> Session | Sequence[Session]:
+    def __getitem__(self, at: slice) -> Sequence[S_co]: ...
+    def __getitem__(self, at: int | slice) -> S_co | Sequence[S_co]:
         return self.sessions[at]
 
     def __len__(self) -> int:
         return len(self.sessions)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StartedDocument(Document):
-    """A document that a session was started on; `created` is false where it existed before."""
-
-    created: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Started:
-    """What `start_on_document` did; `document.created` and `session.created` tell what is new."""
-
-    document: StartedDocument
-    session: Session
-
-
-class Sessions:
+class Sessions(Starting[Session]):
     """The sessions of one environment."""
 
     def __init__(
@@ -227,76 +205,19 @@ class Sessions:
         request = self._request(agent, deployment, bindings_from(memory or {}))
         if source is not None:
             check_source(source)
-        if idempotency_key is not None:
-            check_idempotency_key(idempotency_key)
-        return self._create(request, idempotency_key, source)
-
-    def start_on_document(
-        self,
-        *,
-        agent: str,
-        resource: str,
-        document_id: str,
-        document: Mapping[str, str],
-        idempotency_key: str,
-        access: Access = "read-write",
-        memory: Mapping[str, Mapping[str, object]] | None = None,
-        source: str | None = None,
-    ) -> Started:
-        """Create a document unless it exists, then start a session that is bound to it.
-
-        `document` has the fields of a new document: `title`, and `text`, `summary`, `agentWrites`
-        if wanted; it is ignored where the document exists. `memory` has further bindings. The
-        session's key is derived from `idempotency_key`. These are two steps: the document stays if
-        the session cannot be started.
-
-        Raises NotFoundError where the document was deleted, before any session is made;
-        IdempotencyKeyReusedError; and what creating each raises.
-        """
-        if memory and resource in memory:
-            raise InvalidRequestError(f"memory binds {resource} too. It is bound to the document already.")
-        binding = {"scope": "document", "id": document_id, "access": access}
-        made, session = self.start_on_documents(
-            agent=agent,
-            memory={resource: binding, **(memory or {})},
-            documents={resource: document},
-            idempotency_key=idempotency_key,
-            source=source,
+        key = check_idempotency_key(idempotency_key) if idempotency_key is not None else None
+        known = self._records.by_key(key, request) if key is not None else None
+        if known is not None:
+            return self._session(known)
+        activated = self._deployment(request)
+        check_bindings(self._environment, activated, request.bindings)
+        record, created = self._records.create(
+            request, agent_id=activated.agent_id, deployment_id=activated.id, key=key, source=source
         )
-        return Started(document=made[resource], session=session)
+        return self._session(record, created=created)
 
-    def start_on_documents(
-        self,
-        *,
-        agent: str,
-        memory: Mapping[str, Mapping[str, object]],
-        documents: Mapping[str, Mapping[str, str]],
-        idempotency_key: str | None = None,
-        source: str | None = None,
-    ) -> tuple[dict[str, StartedDocument], Session]:
-        """Like `start_on_document`, for several: `documents` has what to create, by the resource that binds it."""
-        request = self._request(agent, None, bindings_from(memory))
-        key = derived_key(check_idempotency_key(idempotency_key)) if idempotency_key is not None else None
-        if source is not None:
-            check_source(source)
-        bound = {binding.resource: binding.id for binding in request.bindings if binding.id is not None}
-        made = {resource: self._ensure(resource, bound[resource], wanted) for resource, wanted in documents.items()}
-        try:
-            return made, self._create(request, key, source)
-        except ConflictError as error:
-            raise IdempotencyKeyReusedError(error.message) from error
-
-    def _ensure(self, resource: str, document_id: str, document: Mapping[str, str]) -> StartedDocument:
-        """A document as it is, or created where there is none yet."""
-        documents = Documents(self._environment, resource)
-        try:
-            return _started(documents.read(document_id), created=False)
-        except NotFoundError:
-            wanted = _document_fields(document)
-        try:
-            return _started(documents.create(document_id, **wanted), created=True)
-        except PreconditionFailedError:
-            return _started(documents.read(document_id), created=False)
+    def _documents(self, resource: str) -> Documents:
+        return Documents(self._environment, resource)
 
     def get(self, session_id: str) -> Session:
         """A session by its id. Raises NotFoundError, for a session of another environment too."""
@@ -305,7 +226,7 @@ class Sessions:
             raise missing(session_id)
         return self._session(record)
 
-    def list(self, *, cursor: str | None = None) -> SessionPage:
+    def list(self, *, cursor: str | None = None) -> SessionPage[Session]:
         """A page of at most 50 sessions, newest first. Raises InvalidCursorError."""
         listing = f"sessions {self._environment.folder}"
         before = cursors.decode(listing, cursor)[1] if cursor is not None else None
@@ -330,17 +251,6 @@ class Sessions:
             check_resource_id(agent, "agent id")
         return Request(alias=self._alias, agent_id=agent, pinned=deployment, bindings=bindings)
 
-    def _create(self, request: Request, key: str | None, source: str | None) -> Session:
-        known = self._records.by_key(key, request) if key is not None else None
-        if known is not None:
-            return self._session(known)
-        deployment = self._deployment(request)
-        check_bindings(self._environment, deployment, request.bindings)
-        record, created = self._records.create(
-            request, agent_id=deployment.agent_id, deployment_id=deployment.id, key=key, source=source
-        )
-        return self._session(record, created=created)
-
     def _deployment(self, request: Request) -> Deployment:
         if request.pinned is None:
             assert request.agent_id is not None
@@ -353,25 +263,3 @@ class Sessions:
     def _session(self, record: SessionRecord, *, created: bool = False) -> Session:
         admission = Admission(self._environment, self._deployments, self._records, record)
         return Session(admission, record, created=created)
-
-
-def derived_key(key: str) -> str:
-    """The key of the session that a helper starts: the same key given directly names another session.
-
-    Printable ASCII, so that it can be sent as a header whatever `key` holds.
-    """
-    return f"start-on-document:{sha256(key.encode()).hexdigest()}"
-
-
-def _document_fields(document: object) -> dict[str, Any]:
-    if not isinstance(document, Mapping):
-        raise InvalidRequestError('document must be an object such as {"title": "Workshop notes"}.')
-    if unknown := [field for field in document if field not in _DOCUMENT_FIELDS]:
-        raise InvalidRequestError(f"document has an unknown field {shown(unknown[0])}.")
-    if "title" not in document:
-        raise InvalidRequestError("document needs a title: the document does not exist yet.")
-    return {_DOCUMENT_FIELDS[field]: value for field, value in document.items()}
-
-
-def _started(document: Document, *, created: bool) -> StartedDocument:
-    return StartedDocument(**{field.name: getattr(document, field.name) for field in fields(document)}, created=created)

@@ -234,7 +234,7 @@ def test_keys_of_any_text_are_told_apart(desk: Desk) -> None:
 # Starting on a document
 
 
-def started(desk: Desk, **options: Any) -> gitmem.Started:
+def started(desk: Desk, **options: Any) -> gitmem.Started[gitmem.Session]:
     return desk.sessions.start_on_document(
         **(
             {

@@ -13,7 +13,8 @@ from gitmem.cli.output import flush, one_line, say, say_json, table, to_json
 from gitmem.cli.reading import short_time
 from gitmem.errors import ConflictError, IdempotencyKeyReusedError, InvalidRequestError
 from gitmem.events import SessionEvent
-from gitmem.sessions import Session, SessionInfo, Sessions, StartedDocument
+from gitmem.sessions import Session, SessionInfo, Sessions
+from gitmem.starting import StartedDocument
 
 Bindings = dict[str, dict[str, object]]
 
