@@ -166,6 +166,16 @@ class Keys:
         right = hmac.compare_digest(sha256(token).hexdigest().encode(), (key.hash if key else _NO_HASH).encode())
         if key is None or not right:
             raise UnauthorizedError("The API key is not known here. See gitmem key list.")
+        return self._used_now(key)
+
+    def recall(self, key_id: str) -> Key:
+        """The key that somebody came in with before, while it is valid. Raises UnauthorizedError."""
+        key = self._current().get(key_id)
+        if key is None:
+            raise UnauthorizedError("The API key is not known here any more. See gitmem key list.")
+        return self._used_now(key)
+
+    def _used_now(self, key: Key) -> Key:
         now = self._clock()
         if not key.valid(now):
             raise UnauthorizedError(f"The API key {key.id} has been revoked or has expired. Make a new one.")

@@ -13,19 +13,23 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from gitmem.http.accesslog import AccessLog
-from gitmem.http.endpoint import Endpoint, unknown
+from gitmem.http.endpoint import Endpoint
 from gitmem.http.front import Front
 from gitmem.http.guard import Guard
 from gitmem.http.operations import Operation
+from gitmem.http.page import mount
+from gitmem.http.page.signins import SignIns
 from gitmem.http.readings import Readings
 from gitmem.http.routes import OPERATIONS
 from gitmem.http.serving import Serving
 
 
-def application(serving: Serving, guard: Guard) -> ASGIApp:
+def application(serving: Serving, guard: Guard, signins: SignIns) -> ASGIApp:
     """Everything that the server answers. It closes `serving` at its end."""
     readings = Readings()
     routes = [Route(path, endpoint=Endpoint(serving, readings, found)) for path, found in _by_path(OPERATIONS)]
+    routes += mount.routes(serving, signins)
+    nowhere = mount.Nowhere(serving, signins)
     log = AccessLog()
 
     @asynccontextmanager
@@ -39,7 +43,7 @@ def application(serving: Serving, guard: Guard) -> ASGIApp:
             await asyncio.to_thread(serving.close)
             log.flush()
 
-    return Front(Router(routes, redirect_slashes=False, default=unknown, lifespan=lifespan), guard, log)
+    return Front(Router(routes, redirect_slashes=False, default=nowhere, lifespan=lifespan), guard, log)
 
 
 def _stop_waiting_at_the_end(serving: Serving) -> None:

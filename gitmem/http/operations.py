@@ -96,7 +96,7 @@ class Call:
     def parameter(self, name: str) -> str | None:
         """A parameter of the query. Raises InvalidRequestError where it stands twice or is not UTF-8."""
         if self._query is None:
-            self._query = _parsed(self.query_string)
+            self._query = parsed_query(self.query_string)
         values = self._query.get(name, ())
         if len(values) > 1:
             raise InvalidRequestError(f"{name} stands {len(values)} times in the query. Give it once.")
@@ -145,7 +145,8 @@ class Call:
 
 
 @lru_cache(maxsize=128)
-def _parsed(query: bytes) -> Mapping[str, tuple[str, ...]]:
+def parsed_query(query: bytes) -> Mapping[str, tuple[str, ...]]:
+    """The parameters of a query, each with all its values. Raises InvalidRequestError."""
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
     except ValueError:

@@ -18,6 +18,7 @@ from gitmem.errors import InvalidRequestError, StorageError
 from gitmem.http.accesslog import CONFIGURATION
 from gitmem.http.application import application
 from gitmem.http.guard import Guard, is_loopback_name
+from gitmem.http.page.signins import SignIns
 from gitmem.http.protocol import Protocol
 from gitmem.http.serving import Serving
 from gitmem.keys import Keys
@@ -41,24 +42,39 @@ class Address:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Application:
-    """Makes the application in whichever process runs it. `parent` is the process that must outlive it."""
+    """Makes the application in whichever process runs it. `parent` is the process that must outlive it;
+    `run` names what all of them serve together."""
 
     folder: str
     guard: Guard
+    run: str
     parent: int | None
 
     def __call__(self) -> ASGIApp:
         if self.parent is not None:
             _end_with(self.parent)
         serving = Serving(open_store(self.folder), Keys(self.folder), local=self.guard.local)
-        return application(serving, self.guard)
+        return application(serving, self.guard, SignIns(self.folder, self.run))
 
 
-def serve(folder: str, address: Address, workers: int, ready: Callable[[str, bool], None]) -> None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ready:
+    """A server that listens: its URL, and whether a key is needed."""
+
+    url: str
+    locked: bool
+    signins: SignIns
+
+    def link(self) -> str:
+        """A URL that signs the owner in to the page, once, within ten minutes. Raises StorageError."""
+        return f"{self.url}/open?token={self.signins.link()}"
+
+
+def serve(folder: str, address: Address, workers: int, ready: Callable[[Ready], None]) -> None:
     """Serve the store in `folder` until SIGINT or SIGTERM, then finish what is under way.
 
-    `ready` gets the URL, and whether a key is needed, once the socket listens. Raises
-    InvalidRequestError without a key anywhere but on loopback; StorageError where the address cannot be had.
+    `ready` is called once the socket listens. Raises InvalidRequestError without a key anywhere but on
+    loopback; StorageError where the address cannot be had.
     """
     locked = Keys(folder).exist
     with _listening(address) as listener:
@@ -69,9 +85,10 @@ def serve(folder: str, address: Address, workers: int, ready: Callable[[str, boo
                 "Without an API key gitmem serves this machine only. "
                 "Make one with gitmem key create --name NAME, or leave --host out."
             )
+        run = os.urandom(16).hex()
         guard = Guard(local=local, names=address.names)
         config = uvicorn.Config(
-            Application(folder=folder, guard=guard, parent=os.getpid() if workers > 1 else None),
+            Application(folder=folder, guard=guard, run=run, parent=os.getpid() if workers > 1 else None),
             factory=True,
             workers=workers,
             loop="uvloop",
@@ -86,7 +103,7 @@ def serve(folder: str, address: Address, workers: int, ready: Callable[[str, boo
             timeout_graceful_shutdown=_STOP_SECONDS,
         )
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        _run(config, listener, lambda: ready(url, locked))
+        _run(config, listener, lambda: ready(Ready(url=url, locked=locked, signins=SignIns(folder, run))))
 
 
 def _run(config: uvicorn.Config, listener: socket.socket, announce: Callable[[], None]) -> None:

@@ -1,0 +1,1 @@
+"""The Memory page: what people see of a store in a browser."""

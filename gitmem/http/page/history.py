@@ -1,0 +1,86 @@
+"""A document's history: its versions, what each changed, and bringing one back."""
+
+from __future__ import annotations
+
+from gitmem.errors import GitmemError, NotFoundError, PreconditionFailedError
+from gitmem.http.answers import Answer
+from gitmem.http.page import diffs
+from gitmem.http.page.conflicts import stale
+from gitmem.http.page.rendering import render, see
+from gitmem.http.page.visit import Visit
+from gitmem.records import Document, Version
+
+
+def history(visit: Visit) -> Answer:
+    """A page of a document's versions, of a deleted one's too."""
+    found = visit.documents.history(visit.document_id, cursor=visit.query.get("cursor"))
+    return render(
+        visit,
+        "history.html",
+        place=visit.place,
+        history=found,
+        document=_live(visit),
+        is_first="cursor" not in visit.query,
+    )
+
+
+def version(visit: Visit) -> Answer:
+    """One version: what it changed, and the document as it then was."""
+    documents, document_id, revision = visit.documents, visit.document_id, visit.path["revision"]
+    found = _version(visit, revision)
+    return render(
+        visit,
+        "version.html",
+        place=visit.place,
+        version=found,
+        then=None if found.operation == "delete" else documents.read(document_id, at=revision),
+        changed=diffs.read(documents.diff(document_id, None, revision)),
+        document=_live(visit),
+    )
+
+
+def confirm(visit: Visit) -> Answer:
+    """Ask once before an earlier version is brought back, and show what that changes."""
+    documents, document_id, revision = visit.documents, visit.document_id, visit.path["revision"]
+    return _ask(visit, documents.read(document_id), _version(visit, revision))
+
+
+def restore(visit: Visit) -> Answer:
+    """Bring an earlier version back."""
+    documents, document_id, revision = visit.documents, visit.document_id, visit.path["revision"]
+    try:
+        documents.restore(document_id, revision, if_match=visit.form["revision"])
+    except PreconditionFailedError as error:
+        return stale(visit, error, what="Restore it anyway")
+    return see(f"{visit.place.url}?done=restored")
+
+
+def _ask(visit: Visit, now: Document, old: Version) -> Answer:
+    then = visit.documents.read(visit.document_id, at=old.revision)
+    changed = diffs.between(_restored(now), _restored(then))
+    return render(visit, "restore.html", place=visit.place, document=now, version=old, changed=changed)
+
+
+def _restored(document: Document) -> str:
+    """What a restore brings back of a version: all but the policy."""
+    return f"title: {document.title}\nsummary: {document.summary}\n\n{document.text}"
+
+
+def _version(visit: Visit, revision: str) -> Version:
+    """The version at a revision. Raises NotFoundError."""
+    page = visit.documents.history(visit.document_id)
+    while True:
+        for found in page.versions:
+            if found.revision.startswith(revision) and len(revision) >= 7:
+                return found
+        if page.next_cursor is None:
+            raise NotFoundError(f"{visit.document_id} has no version {ascii(revision)[:45]}. See its history.")
+        page = visit.documents.history(visit.document_id, cursor=page.next_cursor)
+
+
+def _live(visit: Visit) -> Document | None:
+    """The document as it is now; None where it was deleted or cannot be read."""
+    try:
+        return visit.documents.read(visit.document_id)
+    except GitmemError:
+        return None
