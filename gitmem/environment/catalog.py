@@ -14,6 +14,8 @@ from typing import Final
 from gitmem.database import Database, DatabaseUnusableError
 from gitmem.environment.layout import Name
 from gitmem.environment.rows import (
+    RESOLVE,
+    Clashed,
     Event,
     Row,
     Save,
@@ -29,7 +31,7 @@ from gitmem.environment.rows import (
 from gitmem.git.objects import Oid
 from gitmem.records import Memory
 
-_SCHEMA_VERSION: Final = 3
+_SCHEMA_VERSION: Final = 4
 _SCHEMA: Final = """
 CREATE TABLE state (
     one INTEGER PRIMARY KEY CHECK (one = 1), tip BLOB, number INTEGER NOT NULL, unchecked INTEGER NOT NULL
@@ -59,8 +61,12 @@ CREATE TABLE rejected (
     resource TEXT NOT NULL, id TEXT NOT NULL, revision BLOB NOT NULL, reason TEXT NOT NULL,
     PRIMARY KEY (resource, id)
 ) WITHOUT ROWID;
+CREATE TABLE conflicts (
+    resource TEXT NOT NULL, id TEXT NOT NULL, merge BLOB NOT NULL, ours BLOB NOT NULL, theirs BLOB NOT NULL,
+    PRIMARY KEY (resource, id, merge)
+) WITHOUT ROWID;
 """
-_TABLES: Final = ("resources", "documents", "versions", "saves", "unprojected", "rejected")
+_TABLES: Final = ("resources", "documents", "versions", "saves", "unprojected", "rejected", "conflicts")
 _ROW: Final = "revision, blob, updated, session, dead, merged, title, summary, policy, bytes"
 _VERSION: Final = "number, revision, blob, updated, session, operation, message"
 
@@ -219,6 +225,15 @@ class Catalog(Database):
             )
         ]
 
+    def conflicts(self, name: Name | None = None) -> tuple[Oid | None, list[Clashed]]:
+        """The conflicts of live documents that nobody has settled, by name, or those of one; and the tip."""
+        found = self.query(
+            "SELECT resource, id, merge, ours, theirs FROM conflicts JOIN documents USING (resource, id)"
+            " WHERE dead = 0 AND (? IS NULL OR (resource = ? AND id = ?)) ORDER BY resource, id, merge",
+            name and name.id, name and name.resource, name and name.id,
+        )  # fmt: skip
+        return self.tip(), [Clashed(Name(*row[:2]), *row[2:]) for row in found]
+
     # Writing, each within a transaction
 
     @staticmethod
@@ -267,6 +282,21 @@ class Catalog(Database):
         )
 
     @staticmethod
+    def set_merged(connection: sqlite3.Connection, names: Iterable[Name]) -> None:
+        """Note that the history of some documents goes through merges."""
+        connection.executemany("UPDATE documents SET merged = 1 WHERE resource = ? AND id = ?", names)
+
+    @staticmethod
+    def add_conflict(connection: sqlite3.Connection, clash: Clashed) -> None:
+        """Take up a conflict that a merge left."""
+        connection.execute("INSERT OR REPLACE INTO conflicts VALUES (?, ?, ?, ?, ?)", (*clash.name, *clash[1:]))
+
+    @staticmethod
+    def settle(connection: sqlite3.Connection, name: Name) -> None:
+        """Forget the conflicts of a document."""
+        connection.execute("DELETE FROM conflicts WHERE resource = ? AND id = ?", name)
+
+    @staticmethod
     def set_unprojected(connection: sqlite3.Connection, path: str, base: Oid | None) -> None:
         """Note that a path lags, and the blob that gitmem last put there."""
         connection.execute("INSERT OR REPLACE INTO unprojected VALUES (?, ?, 0)", (path, base))
@@ -306,6 +336,8 @@ def _apply(connection: sqlite3.Connection, event: Event, number: int, rejected: 
     session = session_of(event.writer)
     if session is not None and not event.dead and not event.merged:
         Catalog.add_save(connection, session, key, event.commit)
+    if event.operation == RESOLVE:
+        Catalog.settle(connection, key)
     if not event.dead:
         changed = connection.execute(
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) ON CONFLICT (resource, id) DO UPDATE SET"

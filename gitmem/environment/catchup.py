@@ -9,10 +9,10 @@ from zlib import crc32
 
 from gitmem.codec import TOMBSTONE, loads
 from gitmem.environment.catalog import Catalog
-from gitmem.environment.history import Outcome, Reader, Rejection, SideSave, touches_no_document
+from gitmem.environment.history import Aside, Outcome, Reader, Rejection, Settled, SideSave, touches_no_document
 from gitmem.environment.layout import RESOURCE_FILE, Name, locate, named_by, text_path
 from gitmem.environment.rebuild import rebuild
-from gitmem.environment.rows import Event
+from gitmem.environment.rows import Clashed, Event
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Commit
 from gitmem.git.objects import Oid, object_id
@@ -81,6 +81,12 @@ class CatchUp:
                 self._catalog.set_rejected(connection, found.name, found.commit, found.reason)
             elif isinstance(found, SideSave):
                 self._catalog.add_save(connection, found.session, found.name, found.commit)
+            elif isinstance(found, Aside):
+                self._catalog.set_merged(connection, [found.name])
+            elif isinstance(found, Clashed):
+                self._catalog.add_conflict(connection, found)
+            elif isinstance(found, Settled):
+                self._catalog.settle(connection, found.name)
             else:
                 self._catalog.apply(connection, (found,), number + len(events))
                 events.append(found)

@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, NamedTuple
 
 from gitmem.codec import Content, decode
 from gitmem.environment.layout import Name, locate, named_by
-from gitmem.environment.rows import Event, Meta
+from gitmem.environment.rows import RESOLVE, Clashed, Event, Meta
 from gitmem.errors import DamagedError, InvalidDocumentError, LimitExceededError
-from gitmem.git.commits import Commit, own_write
+from gitmem.git.commits import Commit, clashes_of, own_write
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.git.trees import EMPTY_TREE, FILE, Entry
@@ -26,6 +26,9 @@ from gitmem.limits import MAX_BYTES_CEILING, check_summary, check_text, check_ti
 from gitmem.records import OWNER, Writer
 
 _SUBJECT: Final = r"(?!reshard )([a-z]+) ([a-z0-9-]+)/([A-Za-z0-9_-]+)\Z"
+SETTLE: Final = "settle the conflict in "
+"""How the subject of a commit begins that settles a conflict and leaves the document as it is."""
+
 FILE_MODES: Final = (FILE, 0o100755, 0o100664)
 
 
@@ -85,7 +88,19 @@ class SideSave(NamedTuple):
     session: str
 
 
-Outcome = Event | Rejection | SideSave
+class Aside(NamedTuple):
+    """A document that was written on a merged branch: its history goes through the merge."""
+
+    name: Name
+
+
+class Settled(NamedTuple):
+    """Whatever conflicts a document had are settled, and it stays as it is."""
+
+    name: Name
+
+
+Outcome = Event | Rejection | SideSave | Aside | Clashed | Settled
 """What a commit did, or tried to do."""
 
 
@@ -94,6 +109,13 @@ class _Found(NamedTuple):
 
     commit: Commit
     event: Event | None
+
+
+class _Walk(NamedTuple):
+    """A walk through the history of one document: what each commit passed leads to, and branches not followed yet."""
+
+    known: dict[Oid, _Found | None]
+    aside: list[Oid]
 
 
 class Reader:
@@ -160,6 +182,7 @@ class Reader:
         if len(commit.parents) > 1:
             yield from self._on_sides(commit)
         yield from self._compared(commit)
+        yield from self._about_conflicts(commit)
 
     def _compared(self, commit: Commit) -> Iterator[Event | Rejection]:
         before = self._tree(commit.parents[0]) if commit.parents else EMPTY_TREE
@@ -219,6 +242,17 @@ class Reader:
 
     # Merges
 
+    def _about_conflicts(self, commit: Commit) -> Iterator[Clashed | Settled]:
+        """What gitmem's own commit says of conflicts, beside what it does to documents."""
+        if not commit.own:
+            return
+        if len(commit.parents) > 1:
+            for clash in clashes_of(self._repository.objects.read(commit.oid, "commit")):
+                yield Clashed(Name(clash.resource, clash.id), commit.oid, clash.ours, clash.theirs)
+        elif commit.subject.startswith(SETTLE):
+            resource, _, document_id = commit.subject.removeprefix(SETTLE).partition("/")
+            yield Settled(Name(resource, document_id))
+
     def _parent_with(self, merge: Commit, name: Name, now: Entry | None) -> Oid | None:
         for parent in merge.parents[1:]:
             _, theirs = locate(self._trees, self._tree(parent), name)
@@ -226,43 +260,57 @@ class Reader:
                 return parent
         return None
 
-    def _on_sides(self, merge: Commit) -> Iterator[Event | SideSave]:
-        """Deletions on the merged branches, which hold whatever the merge kept; then agents' saves, oldest first."""
-        saves: list[SideSave] = []
+    def _on_sides(self, merge: Commit) -> Iterator[Outcome]:
+        """What merged branches did that holds whatever the merge kept: deletions; then, oldest first, the rest."""
+        others: list[Outcome] = []
+        names: set[Name] = set()
         for side in self._repository.between(merge.parents[0], merge.parents[1:]):
             commit = self._repository.commit(side)
             own = operation_of(commit)
             if own:
+                names.add(own[1])
                 if own[0] == "delete":
                     yield Event(own[1], "delete", side, commit.updated, commit.writer, dead=True, merged=True)
+                elif own[0] == RESOLVE:
+                    others.append(Settled(own[1]))
                 elif commit.writer.kind == "agent":
-                    saves.append(SideSave(own[1], side, commit.writer.session_id or ""))
-            elif not touches_no_document(commit) and len(commit.parents) < 2:
+                    others.append(SideSave(own[1], side, commit.writer.session_id or ""))
+                continue
+            if not touches_no_document(commit) and len(commit.parents) < 2:
                 for event in self._compared(commit):
+                    names.add(event.name)
                     if isinstance(event, Event) and event.dead:
                         yield event._replace(merged=True)
-        yield from reversed(saves)
+            others += list(self._about_conflicts(commit))[::-1]
+        yield from reversed(others)
+        yield from map(Aside, sorted(names))
 
     def _attributed(self, start: Oid, name: Name) -> Iterator[Event | Rejection]:
-        for event in self.versions(start, name):
-            yield event._replace(merged=True)
+        newest = self._newest(start, name, _Walk({}, []))
+        event = newest.event if newest else None
+        for found in [event] if event else self.versions(start, name):
+            yield found._replace(merged=True)
             return
 
     def versions(self, start: Oid, name: Name) -> Iterator[Event]:
-        """The versions of one document as seen from `start`, by the rule for merges, each once.
+        """The versions of one document as seen from `start`, those that merges left aside too, each once.
 
-        None comes before one that was made on top of it; among branches the newer comes first.
+        The first is the revision, by the rule for merges. None comes before one that was made on
+        top of it; among branches the newer comes first.
         """
-        first = self._newest(start, name)
+        walk = _Walk({}, [])
+        first = self._newest(start, name, walk)
         if first is None:
             return
-        if first.event:
-            yield first.event
-        above, below = self._graph(first, name)
-        ready: list[tuple[int, int, _Found]] = []
-        serial = count()
+        tops = [first, *self._set_aside(name, walk)]
+        above, below = self._graph(tops, name, walk)
+        ready = [(-found.commit.updated, at, found) for at, found in enumerate(tops[1:]) if not above[found.commit.oid]]
+        heapify(ready)
+        serial = count(len(tops))
         last = first
         while True:
+            if last.event:
+                yield last.event
             for found in below[last.commit.oid]:
                 above[found.commit.oid] -= 1
                 if not above[found.commit.oid]:
@@ -270,47 +318,70 @@ class Reader:
             if not ready:
                 return
             last = heappop(ready)[2]
-            if last.event:
-                yield last.event
 
-    def _graph(self, first: _Found, name: Name) -> tuple[Counter[Oid], dict[Oid, list[_Found]]]:
+    def _graph(self, tops: list[_Found], name: Name, walk: _Walk) -> tuple[Counter[Oid], dict[Oid, list[_Found]]]:
         """How many versions stand on each version, and what each stands on."""
         above: Counter[Oid] = Counter()
         below: dict[Oid, list[_Found]] = {}
-        pending = [first]
+        pending = list(tops)
         while pending:
             commit = pending.pop().commit
             if commit.oid in below:
                 continue
-            below[commit.oid] = [f for f in (self._newest(parent, name) for parent in commit.parents) if f]
-            above.update(found.commit.oid for found in below[commit.oid])
+            found = [self._newest(parent, name, walk) for parent in commit.parents]
+            stands_on = {one.commit.oid: one for one in (*found, *self._set_aside(name, walk)) if one}
+            stands_on.pop(commit.oid, None)
+            below[commit.oid] = list(stands_on.values())
+            above.update(stands_on.keys())
             pending += below[commit.oid]
         return above, below
 
-    def _newest(self, start: Oid, name: Name) -> _Found | None:
-        """The newest commit, from `start` back, that changed a document."""
-        pending = [start]
-        while pending:
-            commit = self._repository.commit(pending.pop())
+    def _set_aside(self, name: Name, walk: _Walk) -> list[_Found]:
+        """The newest versions on the branches that merges on the way did not follow."""
+        found: dict[Oid, _Found] = {}
+        while walk.aside:
+            one = self._newest(walk.aside.pop(), name, walk)
+            if one:
+                found[one.commit.oid] = one
+        return list(found.values())
+
+    def _newest(self, start: Oid, name: Name, walk: _Walk) -> _Found | None:
+        """The newest commit, from `start` back, that changed a document, following merges by their rule."""
+        passed: list[Oid] = []
+        result: _Found | None = None
+        oid: Oid | None = start
+        while oid:
+            if oid in walk.known:
+                result = walk.known[oid]
+                break
+            passed.append(oid)
+            commit = self._repository.commit(oid)
             own = operation_of(commit)
             if (own and own[1] != name) or touches_no_document(commit):
-                pending += commit.parents[:1]
+                oid = commit.parents[0] if commit.parents else None
                 continue
             _, now = locate(self._trees, commit.tree, name)
             entries = [locate(self._trees, self._tree(parent), name)[1] for parent in commit.parents]
             same = [p for p, e in zip(commit.parents, entries, strict=True) if (e and e.oid) == (now and now.oid)]
             if same:
-                pending.append(same[0])
+                walk.aside.extend(parent for parent in commit.parents if parent not in same)
+                oid = same[0]
                 continue
-            if now is None and not entries:
-                return None
-            was = next((entry for entry in entries if entry), None)
-            try:
-                event = self.event(commit, name, was, now)
-            except Rejection:
-                return _Found(commit, None)
-            return _Found(commit, event._replace(operation=own[0], message=None) if own else event)
-        return None
+            if now is not None or entries:
+                was = next((entry for entry in entries if entry), None)
+                result = self._found(commit, own, name, was, now)
+            break
+        walk.known.update(dict.fromkeys(passed, result))
+        return result
+
+    def _found(
+        self, commit: Commit, own: tuple[str, Name] | None, name: Name, was: Entry | None, now: Entry | None
+    ) -> _Found:
+        try:
+            event = self.event(commit, name, was, now)
+        except Rejection:
+            return _Found(commit, None)
+        return _Found(commit, event._replace(operation=own[0], message=None) if own else event)
 
     def blob_at(self, commit: Oid, name: Name) -> Oid:
         """The blob of a document's file in a commit's tree. Raises DamagedError where there is none."""

@@ -130,6 +130,13 @@ class Search:
         return False
 
     def _is_version(self, name: Name, blob: Oid) -> bool:
+        found = self._catalog.find(name)[1]
+        if found and found.merged:
+            return any(
+                (event.blob or self._reader.blob_at(event.commit, name)) == blob
+                for event in self._reader.versions(self._tip, name)
+                if not event.dead
+            )
         before: int | None = None
         while rows := self._catalog.versions(name, before, _PAGE):
             for row in rows:

@@ -6,8 +6,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from gitmem.environment.history import Outcome, Rejection, SideSave
-from gitmem.environment.rows import columns, session_of
+from gitmem.environment.catalog import Catalog
+from gitmem.environment.history import Aside, Outcome, Rejection, Settled, SideSave
+from gitmem.environment.layout import Name
+from gitmem.environment.rows import RESOLVE, Clashed, Event, columns, session_of
 
 _LINE: Final = """
 CREATE TEMP TABLE IF NOT EXISTS line (
@@ -62,9 +64,9 @@ def rebuild(connection: sqlite3.Connection, found: Iterable[Outcome]) -> int:
     """Fill the empty tables from what commits did, newest first; how much that was. Within a transaction."""
     for statement in (_LINE, "DELETE FROM line", "DROP TABLE IF EXISTS deaths", "DROP TABLE IF EXISTS side", _SIDE):
         connection.execute(statement)
-    aside: list[tuple[Any, ...]] = []
-    connection.executemany(f"INSERT INTO line VALUES ({', '.join('?' * 15)})", _rows(found, aside))
-    connection.executemany("INSERT INTO side VALUES (?, ?, ?, ?, ?, ?)", aside)
+    apart = _Apart()
+    connection.executemany(f"INSERT INTO line VALUES ({', '.join('?' * 15)})", _rows(found, apart))
+    connection.executemany("INSERT INTO side VALUES (?, ?, ?, ?, ?, ?)", apart.saves)
     total: int = connection.execute("SELECT COUNT(*) FROM line").fetchone()[0]
     connection.execute(_DEATHS)
     connection.execute(_VERSIONS, (total + 1,))
@@ -72,19 +74,49 @@ def rebuild(connection: sqlite3.Connection, found: Iterable[Outcome]) -> int:
         _DOCUMENTS, _SAVES, _MERGED, _REJECTED, "DELETE FROM line", "DROP TABLE deaths", "DROP TABLE side",
     ):  # fmt: skip
         connection.execute(statement)
+    Catalog.set_merged(connection, apart.merged)
+    for clashed in apart.open:
+        Catalog.add_conflict(connection, clashed)
     return total
 
 
-def _rows(found: Iterable[Outcome], aside: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+class _Apart:
+    """What is not a line of its own: agents' saves on merged branches, documents with such, conflicts."""
+
+    def __init__(self) -> None:
+        self.saves: list[tuple[Any, ...]] = []
+        self.merged: set[Name] = set()
+        self.open: list[Clashed] = []
+        self._settled: set[Name] = set()
+
+    def take(self, event: Outcome, at: int) -> bool:
+        """Take up what comes before `at` lines; False for what is a line."""
+        match event:
+            case SideSave():
+                self.saves.append((at, len(self.saves) + 1, event.session, *event.name, event.commit))
+            case Aside():
+                self.merged.add(event.name)
+            case Settled():
+                self._settled.add(event.name)
+            case Clashed():
+                if event.name not in self._settled:
+                    self.open.append(event)
+            case _:
+                if isinstance(event, Event) and event.operation == RESOLVE:
+                    self._settled.add(event.name)
+                return False
+        return True
+
+
+def _rows(found: Iterable[Outcome], apart: _Apart) -> Iterator[tuple[Any, ...]]:
     done = 0
     for event in found:
-        if isinstance(event, SideSave):
-            aside.append((done, len(aside) + 1, event.session, *event.name, event.commit))
+        if apart.take(event, done):
             continue
         done += 1
         if isinstance(event, Rejection):
             yield (*event.name, None, event.commit, *(None,) * 10, event.reason)
-        else:
+        elif isinstance(event, Event):
             yield (
                 *event.name, event.operation, event.commit, event.updated, session_of(event.writer), event.blob,
                 event.dead, event.merged, event.message, *columns(event.meta), None,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gitmem.environment.layout import Name
 from gitmem.git.objects import Oid
 from gitmem.records import OWNER, Memory, Provider, Writer
+
+RESOLVE: Final = "resolve"
+"""The operation that settles a document's conflicts by changing it."""
 
 
 class Meta(NamedTuple):
@@ -55,6 +58,15 @@ class Event(NamedTuple):
     dead: bool = False
     merged: bool = False
     message: str | None = None
+
+
+class Clashed(NamedTuple):
+    """A conflict that a merge of gitmem's own left: a document, and its revision on each side."""
+
+    name: Name
+    merge: Oid
+    ours: Oid
+    theirs: Oid
 
 
 class State(NamedTuple):

@@ -21,6 +21,7 @@ _OWN_WRITE: Final = (
     rb"Gitmem-Writer: (owner|agent)\n(?:Gitmem-Session: ([ -~]+)\n)?"
     rb"Gitmem-Time: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{3})Z\n\Z"
 )
+_CLASH: Final = rb"(?m)^Gitmem-Conflict: ([a-z0-9-]{1,128})/([A-Za-z0-9_-]{1,128}) ([0-9a-f]{40}) ([0-9a-f]{40})$"
 _LATEST: Final = 253_402_300_799  # the last second of the year 9999
 _ODD: Final = r"[\x00-\x1f\x7f<>\ud800-\udfff]+"
 
@@ -54,8 +55,27 @@ class Commit(NamedTuple):
     writer: Writer
 
 
+class Clash(NamedTuple):
+    """A document that both sides of a merge changed, and that could not be merged: its revision on each side.
+
+    `ours` is the side of the repository that merged. The merge holds `theirs`.
+    """
+
+    resource: str
+    id: str
+    ours: Oid
+    theirs: Oid
+
+
 def render(
-    *, tree: Oid, parents: Sequence[Oid], author: Person, milliseconds: int, subject: str, writer: Writer
+    *,
+    tree: Oid,
+    parents: Sequence[Oid],
+    author: Person,
+    milliseconds: int,
+    subject: str,
+    writer: Writer,
+    clashes: Sequence[Clash] = (),
 ) -> bytes:
     """The bytes of a commit of gitmem's own; `milliseconds` is its time, UTC."""
     seconds = milliseconds // 1000
@@ -63,7 +83,7 @@ def render(
     head = "".join(f"parent {parent.hex()}\n" for parent in parents)
     return (
         f"tree {tree.hex()}\n{head}author {author.render()} {seconds} +0000\n"
-        f"committer {COMMITTER.decode()} {seconds} +0000\n\n{subject}\n\n"
+        f"committer {COMMITTER.decode()} {seconds} +0000\n\n{subject}\n\n{''.join(map(_clash_line, clashes))}"
         f"Gitmem-Writer: {writer.kind}\n{session}Gitmem-Time: {to_rfc3339(milliseconds)}\n"
     ).encode()
 
@@ -131,6 +151,19 @@ def own_write(data: bytes) -> OwnWrite | None:
         document_id.decode(),
         session.decode() if session else None,
     )
+
+
+def clashes_of(data: bytes) -> list[Clash]:
+    """The conflicts that the bytes of a merge of gitmem's own name, in its trailers."""
+    trailers = data.partition(b"\n\n")[2].rstrip(b"\n").rpartition(b"\n\n")[2]
+    return [
+        Clash(found[1].decode(), found[2].decode(), bytes.fromhex(found[3].decode()), bytes.fromhex(found[4].decode()))
+        for found in re.finditer(_CLASH, trailers)
+    ]
+
+
+def _clash_line(clash: Clash) -> str:
+    return f"Gitmem-Conflict: {clash.resource}/{clash.id} {clash.ours.hex()} {clash.theirs.hex()}\n"
 
 
 def _trailers(message: bytes, updated: int) -> tuple[int, Writer]:
