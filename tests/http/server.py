@@ -42,7 +42,8 @@ class Server:
                 start_new_session=True,
             )  # fmt: skip
         assert self.process.stdout
-        self.url: str = json.loads(_line_of_json(self.process.stdout) or '{"url": ""}')["url"]
+        self.ready: dict[str, str] = json.loads(_line_of_json(self.process.stdout) or '{"url": ""}')
+        self.url = self.ready["url"]
         assert self.url, log.read_text()
 
     @property
