@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gitmem.admission import BindingState
     from gitmem.bindings import Binding
+    from gitmem.client.client import Client
     from gitmem.documents import Documents
     from gitmem.environment.settings import Settings
     from gitmem.environment.status import FileStatus, Status
@@ -63,6 +64,7 @@ __all__ = [
     "Binding",
     "BindingState",
     "BusyError",
+    "Client",
     "Conflict",
     "ConflictError",
     "DamagedError",
@@ -127,6 +129,7 @@ __all__ = [
 _MODULES = (  # ruff: ignore[non-empty-init-module]
     "errors", "records", "memory", "store", "documents", "environment.settings", "environment.status",
     "bindings", "admission", "recall", "render", "results", "sessions", "starting", "events", "toolbox", "tools",
+    "client.client",
 )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,6 +27,7 @@ from gitmem.limits import (
     check_agent_writes,
     check_document_id,
     check_resource_id,
+    check_revision,
     check_summary,
     check_text,
     check_title,
@@ -44,13 +44,12 @@ from gitmem.records import (
     Page,
     Writer,
 )
-from gitmem.views import document_shown, info_shown, lines_shown, version_shown
+from gitmem.views import diff_shown, document_shown, info_shown, version_shown
 
 if TYPE_CHECKING:
     from gitmem.environment.draft import Draft
 
 _CHUNK: Final = 200
-_HEX: Final = r"[0-9a-f]{7,40}\Z"
 
 
 class Documents:
@@ -105,6 +104,14 @@ class Documents:
             next_cursor=cursors.encode(listing, page[-1][1].updated, page[-1][0]) if more else None,
         )
 
+    def ids(self) -> Sequence[str]:
+        """The id of every document there is.
+
+        Taken at once: in a listing page by page, a document saved meanwhile moves to where nobody looks again.
+        """
+        self._memory()
+        return [name.id for name, row in self._environment.parts().catalog.documents(self.resource) if not row.dead]
+
     def _matching(self, after: tuple[int, str] | None, matching: str) -> Sequence[tuple[str, Row]]:
         """One more document than a page has, if there are so many."""
         wanted, limit = matching.casefold(), PAGE_DOCUMENTS + 1
@@ -137,20 +144,15 @@ class Documents:
 
         `b` defaults to the newest version, `a` to the one before `b`. Empty where nothing differs.
         """
-        import difflib
-
         name = self._name(document_id)
         self._memory()
         newer = self._version(name, b)
         older = self._version(name, a) if a is not None else self._before(name, newer)
-        lines = difflib.unified_diff(
-            lines_shown(self._version_content(name, older) if older else None),
-            lines_shown(self._version_content(name, newer)),
-            f"{name}@{older.revision.hex()[:12] if older else 'nothing'}",
-            f"{name}@{newer.revision.hex()[:12]}",
-            lineterm="",
+        return diff_shown(
+            name,
+            (older.revision.hex(), self._version_content(name, older)) if older else None,
+            (newer.revision.hex(), self._version_content(name, newer)),
         )
-        return "".join(f"{line}\n" for line in lines)
 
     # Writing
 
@@ -209,7 +211,7 @@ class Documents:
     ) -> Document:
         """Replace the text, and the summary unless it is None. A replace that changes nothing makes no commit."""
         name = self._name(document_id)
-        expected = _condition(if_match)
+        expected = condition(if_match)
         if summary is not None:
             check_summary(summary)
 
@@ -232,7 +234,7 @@ class Documents:
     ) -> Document:
         """Change the title, the write policy, or both; also of a document over its resource's limit."""
         name = self._name(document_id)
-        expected = _condition(if_match)
+        expected = condition(if_match)
         if title is None and agent_writes is None:
             raise InvalidRequestError("Nothing to change: give a title, agentWrites, or both.")
         if title is not None:
@@ -252,7 +254,7 @@ class Documents:
     def delete(self, document_id: str, *, if_match: str) -> None:
         """Delete a document. Its id stays reserved for ever; its history stays readable."""
         name = self._name(document_id)
-        expected = _condition(if_match)
+        expected = condition(if_match)
 
         def change(draft: Draft) -> None:
             draft.resource(self.resource)
@@ -267,11 +269,10 @@ class Documents:
         Works on live documents only; the text must fit today's limit.
         """
         name = self._name(document_id)
-        expected = _condition(if_match)
+        expected = condition(if_match)
         self._memory()
         self._live(name)
-        if revision is None:
-            raise InvalidRequestError("Say which revision to restore. See gitmem log.")
+        check_revision(revision)
         old = self._version_content(name, self._version(name, revision))
         if old is None:
             raise NotFoundError(f"{name} was deleted at {revision}. Choose an earlier revision.")
@@ -333,8 +334,8 @@ class Documents:
         return found, found.content
 
     def _version(self, name: Name, revision: str | None) -> VersionRow:
-        if revision is not None and not (isinstance(revision, str) and re.match(_HEX, revision)):
-            raise InvalidRequestError(f"{ascii(revision)[:60]} is not a revision: use 7 to 40 lowercase hex digits.")
+        if revision is not None:
+            check_revision(revision)
         before: int | None = None
         while rows := self._environment.versions(name, before, PAGE_DOCUMENTS):
             for row in rows:
@@ -366,7 +367,8 @@ def put_changed(draft: Draft, name: Name, found: Stored, new: Content, operation
     return draft.put(name, new, operation, writer)
 
 
-def _condition(if_match: str) -> str:
+def condition(if_match: str) -> str:
+    """The revision that a caller has seen. Raises PreconditionRequiredError, InvalidRequestError."""
     if if_match is None:
         raise PreconditionRequiredError("Say which revision you have seen (if_match). Read the document first.")
     if not isinstance(if_match, str):

@@ -8,14 +8,13 @@ import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from gitmem.environment.catchup import Progress, silent
 from gitmem.errors import DamagedError, ErrorCode, GitmemError, NotFoundError, StorageError
 from gitmem.git.files import scratch_name, storage, write_all
 from gitmem.limits import check_resource_id
-from gitmem.records import Document
-from gitmem.store import Environment
+from gitmem.records import Document, Resource
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -48,8 +47,24 @@ class Exported:
         return {"documents": self.documents, "leftOut": [found.to_json() for found in self.left_out]}
 
 
+class Readable(Protocol):
+    """The documents of a resource, here or on a server."""
+
+    def ids(self) -> Sequence[str]: ...
+
+    def read(self, document_id: str) -> Document: ...
+
+
+class Exportable(Protocol):
+    """An environment, here or on a server."""
+
+    def inventory(self) -> list[Resource]: ...
+
+    def documents(self, resource: str) -> Readable: ...
+
+
 def export(
-    environment: Environment, out: str, *, resources: Sequence[str] = (), progress: Progress = silent
+    environment: Exportable, out: str, *, resources: Sequence[str] = (), progress: Progress = silent
 ) -> Exported:
     """Write `<out>/<resource>/<id>.json` for every document of the resources, or of all of them.
 
@@ -57,7 +72,7 @@ def export(
     at all. Raises NotFoundError for a resource that does not exist; StorageError where a file cannot
     be written, or a symbolic link stands in for a resource's folder.
     """
-    counts = {memory.id: count for memory, count in environment.resources()}
+    counts = {found.id: found.documents for found in environment.inventory()}
     for resource in resources:
         if check_resource_id(resource) not in counts:
             raise NotFoundError(f"There is no resource {resource} here. See gitmem resources.")
@@ -76,21 +91,16 @@ def export(
     return Exported(documents=written, left_out=tuple(left_out))
 
 
-def _readable(environment: Environment, resource: str, left_out: list[LeftOut]) -> Iterator[Document]:
+def _readable(environment: Exportable, resource: str, left_out: list[LeftOut]) -> Iterator[Document]:
     """The documents of a resource; what cannot be read is added to `left_out`."""
     documents = environment.documents(resource)
-    for document_id in _document_ids(environment, resource):
+    for document_id in documents.ids():
         try:
             yield documents.read(document_id)
         except NotFoundError:
             continue  # deleted since it was listed
         except DamagedError as error:
             left_out.append(LeftOut.because(f"{resource}/{document_id}", error))
-
-
-def _document_ids(environment: Environment, resource: str) -> list[str]:
-    # Taken at once: in a listing page by page, a document saved meanwhile moves to where nobody looks again.
-    return [name.id for name, row in environment.parts().catalog.documents(resource) if not row.dead]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ PAGE_DOCUMENTS = 50
 
 _RESOURCE_ID = re.compile(r"(?=.{1,128}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z", re.ASCII)
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+_REVISION = r"[0-9a-f]{7,40}\Z"
 _DOCUMENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z", re.ASCII)
 
 
@@ -49,6 +50,13 @@ def check_document_id(value: str) -> str:
         raise InvalidRequestError(
             f"{shown(value)} is not a document id: use 1 to 128 ASCII letters, digits, '-' or '_'."
         )
+    return value
+
+
+def check_revision(value: str) -> str:
+    """Return a revision, whole or shortened to seven digits or more, or raise InvalidRequestError."""
+    if not isinstance(value, str) or not re.match(_REVISION, value):
+        raise InvalidRequestError(f"{shown(value)} is not a revision: use 7 to 40 lowercase hex digits.")
     return value
 
 

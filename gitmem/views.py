@@ -62,7 +62,21 @@ def version_shown(name: Name, row: VersionRow, content: Content | None) -> Versi
     )
 
 
-def lines_shown(content: Content | None) -> list[str]:
+def diff_shown(name: Name, older: tuple[str, Content | None] | None, newer: tuple[str, Content | None]) -> str:
+    """What changed between two versions, each a revision and what it held; `older` is None before the first."""
+    import difflib
+
+    lines = difflib.unified_diff(
+        _lines(older[1] if older else None),
+        _lines(newer[1]),
+        f"{name}@{older[0][:12] if older else 'nothing'}",
+        f"{name}@{newer[0][:12]}",
+        lineterm="",
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(content: Content | None) -> list[str]:
     """A content line by line, as a diff compares it; nothing for a deletion."""
     if content is None:
         return []

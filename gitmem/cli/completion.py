@@ -18,7 +18,7 @@ def resources(context: click.Context, parameter: click.Parameter, incomplete: st
     """The resources that begin with what was typed; none where the store cannot be read."""
     try:
         with _options(context).opened() as environment:
-            return [memory.id for memory, _ in environment.resources() if memory.id.startswith(incomplete)]
+            return [found.id for found in environment.inventory() if found.id.startswith(incomplete)]
     except (GitmemError, OSError):
         return []
 

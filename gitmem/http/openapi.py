@@ -137,7 +137,7 @@ def _body(operation: Operation) -> Schema:
 
 
 def _responses(operation: Operation) -> dict[int, dict[str, Any]]:
-    tagged = operation.condition is not Condition.NONE
+    tagged = operation.tags or operation.condition is not Condition.NONE
     found: dict[int, dict[str, Any]] = {}
     for status, name in operation.success.items():
         found[status] = {"description": HTTPStatus(status).phrase}

@@ -56,7 +56,8 @@ class Operation:
 
     `success` gives the name of each status's schema, None for an empty body. `access` is None where
     no key is needed. `create` is the body of a PUT that creates; `bodiless` says that the body may be
-    left out. `pure` says that the answer follows from the tip of the environment's main.
+    left out; `tags`, that an answer may have an ETag although no condition is taken; `pure`, that the
+    answer follows from the tip of the environment's main.
     """
 
     method: str
@@ -73,6 +74,7 @@ class Operation:
     create: type[Body] | None = None
     bodiless: bool = False
     condition: Condition = Condition.NONE
+    tags: bool = False
     pure: bool = False
 
 

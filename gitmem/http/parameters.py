@@ -10,23 +10,24 @@ from gitmem.http.operations import Parameter
 from gitmem.http.schemas import DOCUMENT_ID, RESOURCE_ID
 from gitmem.http.schemas import ENVIRONMENT as _ENVIRONMENT
 from gitmem.http.schemas import REVISION as _REVISION_SCHEMA
-from gitmem.limits import IDEMPOTENCY_KEY_BYTES, check_document_id, check_idempotency_key, check_resource_id, shown
+from gitmem.limits import (
+    IDEMPOTENCY_KEY_BYTES,
+    check_document_id,
+    check_idempotency_key,
+    check_resource_id,
+    check_revision,
+    shown,
+)
 from gitmem.store import ENVIRONMENTS
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}\Z")
 _WAIT_SECONDS: Final = 60
 _ANY_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 128}
-_REVISION: Final = re.compile(r"[0-9a-f]{7,40}\Z")
 
 
 def _check_environment(value: str) -> None:
     if value not in ENVIRONMENTS:
         raise InvalidRequestError(f"{shown(value)} is no environment: use development or production.")
-
-
-def _check_revision(value: str) -> None:
-    if not _REVISION.match(value):
-        raise InvalidRequestError(f"{shown(value)} is no revision: use 7 to 40 lowercase hex digits.")
 
 
 def _check_text(value: str) -> None:
@@ -71,7 +72,7 @@ MATCHING: Final = Parameter(
     check=_check_nothing,
 )
 REVISION: Final = Parameter(
-    name="revision", about="As it was at this revision.", schema=_REVISION_SCHEMA, check=_check_revision
+    name="revision", about="As it was at this revision.", schema=_REVISION_SCHEMA, check=check_revision
 )
 DEPLOYMENT: Final = Parameter(name="deploymentId", about="The deployment.", schema=_ANY_TEXT, check=_check_text)
 SESSION: Final = Parameter(name="sessionId", about="The session.", schema=_ANY_TEXT, check=_check_text)

@@ -251,6 +251,7 @@ OPERATIONS: Final = (
         about="Do what the model asks for, on the revisions that a render showed.",
         handler=sessions.call_tool,
         success={200: "ToolResult"},
+        tags=True,
         access="write",
         ids=(SESSION, TOOL),
         query=(ANY_PROJECT,),

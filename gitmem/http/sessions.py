@@ -20,6 +20,7 @@ from gitmem.http.answers import Answer, as_json
 from gitmem.http.deployments import deployment_named
 from gitmem.http.operations import Call
 from gitmem.limits import check_resource_id, shown
+from gitmem.results import Conflict
 from gitmem.sessions import Session
 from gitmem.store import ENVIRONMENTS, Environment, Project
 
@@ -82,7 +83,9 @@ def render(call: Call) -> Answer:
 
 def call_tool(call: Call) -> Answer:
     toolbox = _session(call).render_from(call.body.render)
-    return as_json(toolbox.call(call.path["tool"], call.body.arguments).to_json())
+    result = toolbox.call(call.path["tool"], call.body.arguments)
+    # Where a conflict's content stands is for the host; the model need not know.
+    return as_json(result.to_json(), tag=result.revision if isinstance(result, Conflict) else None)
 
 
 async def events(call: Call) -> Answer:

@@ -1,0 +1,1 @@
+"""A store on a server, used as one on this machine is."""
