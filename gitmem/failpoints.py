@@ -21,7 +21,9 @@ NAMES: Final = (
     "before-checkpoint",
     "after-checkpoint",
     "before-pack",
+    "naming-pack",
     "after-pack",
+    "dropping-pack",
 )
 
 _armed: dict[str, Callable[[], None]] = {}

@@ -44,6 +44,11 @@ class Environment(EnvironmentRepository):
         self.name = name
         self._project = project
 
+    @property
+    def control(self) -> Ledger:
+        """The control repository of the project."""
+        return self._project.control
+
     @cached_property
     def sessions(self) -> Sessions:
         """The sessions of this environment."""
@@ -179,6 +184,13 @@ class Project:
                 self._environments[name] = Environment(self, name, self._settings)
             return self._environments[name]
 
+    def packing_due(self) -> list[Environment]:
+        """The environments that gitmem gc would be of use to, and that saved something through this handle."""
+        due = [environment for environment in self._environments.values() if environment.is_packing_due()]
+        if not due and "control" in self.__dict__ and self.control.is_packing_due():
+            return [self.environment()]
+        return due
+
     def session(self, session_id: str) -> Session:
         """A session of either environment, by its id. Raises NotFoundError."""
         return self.environment(self.session_records.get(session_id).alias).sessions.get(session_id)
@@ -226,6 +238,10 @@ class Store:
                 if entry.is_dir() and not entry.name.startswith("."):
                     found.append(entry.name)
         return sorted(found)
+
+    def packing_due(self) -> list[Environment]:
+        """The environments that gitmem gc would be of use to, and that saved something through this handle."""
+        return [environment for project in self._projects.values() for environment in project.packing_due()]
 
     def close(self) -> None:
         """Bring every open environment to rest and give back its handles."""

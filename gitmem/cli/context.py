@@ -44,13 +44,10 @@ class Options:
             environment = self.environment_of(store)
             try:
                 yield environment
-                lock = environment.lagging_behind()
             finally:
-                due = environment.is_packing_due()
+                lock = environment.lagging_behind()
         if lock:
             note(f"Done, but {lock} keeps .git/index behind. If no git is running, remove it.")
-        if due:
-            _pack_later(environment)
 
     def environment_of(self, store: Store) -> Environment:
         """The environment in an open store. Raises InvalidRequestError, ProjectNotFoundError."""
@@ -66,10 +63,14 @@ class Options:
         try:
             with open_store(self._folder(), settings=Settings(progress=self.progress)) as store:
                 yield store
+                due = store.packing_due()
         finally:
             self.progress.clear()
+        for environment in due:
+            _pack_later(environment)
 
     def _folder(self) -> str:
+        self.check_here()
         if self.named_store is not None:
             return checked_folder(self.named_store)
         try:

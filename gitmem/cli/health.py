@@ -10,6 +10,7 @@ import click
 from gitmem import doctor as doctors
 from gitmem.cli.context import Options, command
 from gitmem.cli.output import say, say_json, table
+from gitmem.control.ledger import Ledger
 from gitmem.doctor import Finding
 from gitmem.environment.status import FileStatus, Status
 from gitmem.errors import EXIT_DONE, EXIT_FAILED
@@ -26,11 +27,11 @@ def status(options: Options) -> None:
     """
     with options.opened() as environment:
         found = environment.status()
-        size = environment.size() if environment.exists else None
+        size, control = _size_of(environment), _size_of(environment.control)
     if options.json:
-        say_json(found.to_json() | {"size": _size_json(size) if size else None})
+        say_json(found.to_json() | {"size": _size_json(size), "controlSize": _size_json(control)})
     else:
-        say(*_standing(environment, found, size), *table(map(_row, found.files)))
+        say(*_standing(environment, found), *_sizes(size, control), *table(map(_row, found.files)))
 
 
 @command("doctor")
@@ -55,14 +56,14 @@ def doctor(options: Options, repair: bool) -> int:
 
 @command("gc")
 def gc(options: Options) -> None:
-    """Pack the repository. Nothing is pruned."""
+    """Pack an environment's repository, and the control repository of its project. Nothing is pruned."""
     with options.opened() as environment:
-        packed = environment.collect()
-        size = environment.size() if environment.exists else None
+        packed = environment.collect() + environment.control.collect()
+        size, control = _size_of(environment), _size_of(environment.control)
     if options.json:
-        say_json({"packed": packed, "size": _size_json(size) if size else None})
+        say_json({"packed": packed, "size": _size_json(size), "controlSize": _size_json(control)})
     else:
-        say(f"packed {packed:,} object{'' if packed == 1 else 's'}", *([f"size  {_size(size)}"] if size else []))
+        say(f"packed {packed:,} object{'' if packed == 1 else 's'}", *_sizes(size, control))
 
 
 def _place(options: Options, store: Store) -> Store | Environment:
@@ -74,7 +75,11 @@ def _report(what: str, findings: Sequence[Finding]) -> list[str]:
     return table((what, finding.check, f"{finding.subject}: {finding.message}") for finding in findings)
 
 
-def _standing(environment: Environment, found: Status, size: Size | None) -> list[str]:
+def _size_of(repository: Environment | Ledger) -> Size | None:
+    return repository.size() if repository.exists else None
+
+
+def _standing(environment: Environment, found: Status) -> list[str]:
     where = "main" if found.on_main else f"{found.branch or 'no branch'}; gitmem writes main"
     lines = [f"{environment.folder} is on {where}: {found.documents} document{'' if found.documents == 1 else 's'}"]
     if found.operation:
@@ -83,13 +88,15 @@ def _standing(environment: Environment, found: Status, size: Size | None) -> lis
         lines.append(f"{found.lock} keeps .git/index behind. If no git is running, remove it.")
     if not found.index_current:
         lines.append("The index was behind and has been brought up.")
-    if size:
-        lines.append(f"size  {_size(size)}")
     return lines
 
 
 def _row(file: FileStatus) -> tuple[str, ...]:
     return file.state, file.path, file.reason or file.change or ""
+
+
+def _sizes(size: Size | None, control: Size | None) -> list[str]:
+    return [f"{name}  {_size(found)}" for name, found in (("size", size), ("control.git", control)) if found]
 
 
 def _size(size: Size) -> str:
@@ -98,5 +105,7 @@ def _size(size: Size) -> str:
     return f"{size.pack_bytes:,} bytes in {packs}, about {size.loose:,} loose objects{due}"
 
 
-def _size_json(size: Size) -> dict[str, Any]:
+def _size_json(size: Size | None) -> dict[str, Any] | None:
+    if size is None:
+        return None
     return {"looseObjects": size.loose, "packs": size.packs, "packBytes": size.pack_bytes, "due": size.due}

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gitmem.clock import Clock, system_clock
 from gitmem.codec import loads
@@ -21,6 +21,9 @@ from gitmem.git.trees import EMPTY_TREE, FILE, Entry, Path
 from gitmem.git.upkeep import Upkeep
 from gitmem.ids import Random, system_random
 from gitmem.records import OWNER
+
+if TYPE_CHECKING:
+    from gitmem.git.housekeeping import Size
 
 T = TypeVar("T")
 Files = Mapping[Path, Any]
@@ -98,6 +101,7 @@ class Ledger:
         self._upkeep: Upkeep | None = None
         self._pid = os.getpid()
         self._newest: Snapshot | None = None
+        self._recorded = False
 
     @property
     def exists(self) -> bool:
@@ -158,6 +162,7 @@ class Ledger:
                     repository.trees.forget()
                     raise
                 break
+        self._recorded = True
         assert self._upkeep is not None
         self._upkeep.wake()
         return answer
@@ -171,6 +176,25 @@ class Ledger:
                 self._upkeep = Upkeep(self._opened)
                 self._pid = os.getpid()
             return self._opened
+
+    def collect(self) -> int:
+        """Pack every record that main reaches; the number of objects packed. Nothing is pruned.
+
+        Raises BusyError where another process packs; StorageError, DamagedError.
+        """
+        from gitmem.git.housekeeping import Housekeeping
+
+        return Housekeeping(self.repository()).run(everything=True) if self.exists else 0
+
+    def is_packing_due(self) -> bool:
+        """Whether this handle has recorded something, and what lies in the repository is worth packing."""
+        return self._recorded and self.size().due
+
+    def size(self) -> Size:
+        """What the repository takes on the disk. Raises StorageError where there is none."""
+        from gitmem.git.housekeeping import measure
+
+        return measure(self.repository())
 
     def secret(self) -> bytes:
         """A secret of this repository's own, kept beside history and made when first asked for.

@@ -106,7 +106,8 @@ class EnvironmentRepository:
     def collect(self) -> int:
         """Pack everything that main reaches; the number of objects packed. Nothing is pruned.
 
-        Safe beside writers and readers, and needs no git binary. Raises StorageError, DamagedError.
+        Safe beside writers and readers, and needs no git binary. Raises BusyError where another
+        process packs; StorageError, DamagedError.
         """
         from gitmem.git.housekeeping import Housekeeping
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 import pygit2
 
-from gitmem.errors import DamagedError
+from gitmem.errors import BusyError, DamagedError
 from gitmem.failpoints import reach
-from gitmem.git.files import storage
+from gitmem.git.commits import Commit
+from gitmem.git.files import busy, storage
 from gitmem.git.objects import Kind, Oid, object_id
-from gitmem.git.packfile import TEMPORARY_PREFIX, Pack, PackWriter, difference
+from gitmem.git.packfile import TEMPORARY_PREFIX, Pack, PackWriter, difference, names_in
 from gitmem.git.repository import Repository
 from gitmem.git.trees import EMPTY_TREE, Path
 
@@ -33,6 +35,8 @@ _JOIN_FACTOR: Final = 2
 _LONGEST_CHAIN: Final = 40
 _REMEMBERED_BYTES: Final = 32 * 1024 * 1024
 _SAMPLED: Final = 4
+_NAMES_A_STEP: Final = 1_000
+_GIT_GC_SECONDS: Final = 12 * 3600
 _KINDS: Final[dict[int, Kind]] = {1: "commit", 2: "tree", 3: "blob"}
 
 Pause = Callable[[], None]
@@ -79,44 +83,54 @@ class Housekeeping:
         self._repository = repository
         self._objects = repository.objects
         self._folder = os.path.join(repository.objects.folder, "pack")
+        self._proving = os.path.join(repository.derived, "packed.new")
         self._pause = pause
 
     def run(self, *, everything: bool = False) -> int:
         """Pack the loose objects that main reaches and join packs where there are many.
 
-        Does nothing below the thresholds unless `everything`. Returns how many objects were packed.
-        Raises StorageError, DamagedError.
+        Does nothing below the thresholds, or beside another packing, unless `everything`. Returns how
+        many objects were packed. Raises StorageError, DamagedError; with `everything`, BusyError.
         """
         size = measure(self._repository)
         packed = 0
-        with storage(f"pack {self._folder}"), self._alone() as alone:
-            if not alone:
-                return 0
-            self._sweep()
-            if everything or size.loose >= PACK_AT:
-                packed = self._pack_loose()
-            if everything or size.packs > _PACKS_AT:
-                self._join()
+        try:
+            with storage(f"pack {self._folder}"), self._alone():
+                self._sweep()
+                if everything or size.loose >= PACK_AT:
+                    self._drop_packed()
+                    packed = self._pack_loose()
+                if everything or size.packs > _PACKS_AT:
+                    self._join()
+        except BusyError:
+            if everything:
+                raise
         return packed
 
     @contextmanager
-    def _alone(self) -> Generator[bool, None, None]:
-        """Whether no other gitmem and no git gc is packing; keeps other gitmems out for the block."""
+    def _alone(self) -> Generator[None, None, None]:
+        """Keep other gitmems from packing for the block. Raises BusyError where one does, or git gc."""
+        os.makedirs(self._repository.derived, exist_ok=True)
         descriptor = os.open(os.path.join(self._repository.derived, "packing"), os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield not os.path.exists(os.path.join(self._repository.git_dir, "gc.pid"))
+            if git_gc_is_running(self._repository.git_dir):
+                raise busy(f"git gc is packing {self._repository.git_dir}", "Let it end, then try again.")
+            yield
         except BlockingIOError:
-            yield False
+            raise busy(f"Another gitmem is packing {self._repository.git_dir}", "Let it end.") from None
         finally:
             os.close(descriptor)
 
     def _sweep(self) -> None:
-        """Remove what a killed packing left."""
-        for name in _names(self._folder):
-            if name.startswith(TEMPORARY_PREFIX):
+        """Remove what a killed packing left: temporary files, and an index that got no pack or lost it."""
+        names = set(_names(self._folder))
+        for name in names:
+            alone = name.endswith(".idx") and name.removesuffix(".idx") + ".pack" not in names
+            if alone or name.startswith(TEMPORARY_PREFIX):
                 with suppress(FileNotFoundError):
                     os.unlink(os.path.join(self._folder, name))
+        shutil.rmtree(self._proving, ignore_errors=True)
 
     # Loose objects
 
@@ -139,13 +153,31 @@ class Housekeeping:
         index = writer.finish()
         reach("after-pack")
         packed = self._read_back(index)
-        for oid in sorted(packed):
-            with suppress(FileNotFoundError):
-                os.unlink(self._objects.loose_path(oid))
-            self._pause()
+        self._drop(packed)
         if complete:
             self._mark_packed(tip)
         return len(packed)
+
+    def _drop_packed(self) -> None:
+        """Remove loose files whose objects a pack gives back whole: a killed packing, or git, left them."""
+        loose = set(self._objects.loose())
+        twice: list[Oid] = []
+        for pack in self._packs():
+            for at, oid in enumerate(names_in(pack.index_path)):
+                if oid in loose:
+                    twice.append(oid)
+                if at % _NAMES_A_STEP == 0:
+                    self._pause()
+        odb = pygit2.Odb()
+        odb.add_backend(pygit2.OdbBackendPack(self._objects.folder), 1)
+        self._drop(self._whole(odb, twice))
+
+    def _drop(self, packed: Iterable[Oid]) -> None:
+        for oid in packed:
+            reach("dropping-pack")
+            with suppress(FileNotFoundError):
+                os.unlink(self._objects.loose_path(oid))
+            self._pause()
 
     def _packed_up_to(self) -> Oid | None:
         """The commit up to which everything was packed last time; only a hint of where to stop."""
@@ -173,7 +205,7 @@ class Housekeeping:
             try:
                 data = self._objects.read(oid, kind)
             except DamagedError:
-                continue  # it stays where it is, for doctor to report
+                continue
             base = newer.pop(path, None) if kind != "commit" else None
             delta = difference(base.data, data) if base and base.depth < _LONGEST_CHAIN else None
             if base and delta is not None:
@@ -194,13 +226,22 @@ class Housekeeping:
             if oid in seen or oid == stop:
                 continue
             seen.add(oid)
-            commit = self._repository.commit(oid)
+            commit = self._readable(oid)
+            if commit is None:
+                continue
             if self._is_loose(oid):
-                yield (), "commit", oid
-                before = self._repository.commit(commit.parents[0]).tree if commit.parents else EMPTY_TREE
-                yield from self._changed(before, commit.tree, ())
+                first = self._readable(commit.parents[0]) if commit.parents else None
+                yield from self._changed(first.tree if first else EMPTY_TREE, commit.tree, ())
+                yield (), "commit", oid  # behind what it needs: a commit that is packed is not looked into again
             self._pause()
             pending.extend(parent for parent in commit.parents if self._objects.exists(parent))
+
+    def _readable(self, oid: Oid) -> Commit | None:
+        """A commit; None where it is damaged: it stays where it is, for doctor to report."""
+        try:
+            return self._repository.commit(oid)
+        except DamagedError:
+            return None
 
     def _changed(self, old: Oid, new: Oid, path: Path) -> Iterator[tuple[Path, Kind, Oid]]:
         if new in (old, EMPTY_TREE):
@@ -208,7 +249,11 @@ class Housekeeping:
         trees = self._repository.trees
         if self._is_loose(new):
             yield path, "tree", new
-        for name, was, now in trees.differing(old, new):
+        try:
+            differing = list(trees.differing(old, new))
+        except DamagedError:
+            return
+        for name, was, now in differing:
             if now and now.is_folder:
                 yield from self._changed(was.oid if was else EMPTY_TREE, now.oid, (*path, name))
             elif now and self._is_loose(now.oid):
@@ -216,8 +261,7 @@ class Housekeeping:
 
     def _read_back(self, index_path: str) -> set[Oid]:
         """The objects that the new pack, all by itself, gives back whole."""
-        folder = os.path.join(self._repository.derived, "packed.new")
-        shutil.rmtree(folder, ignore_errors=True)
+        folder = self._proving
         os.makedirs(os.path.join(folder, "pack"))
         try:
             for path in (index_path, index_path.removesuffix(".idx") + ".pack"):
@@ -228,7 +272,7 @@ class Housekeeping:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _whole(self, odb: pygit2.Odb, oids: list[Oid]) -> Iterator[Oid]:
+    def _whole(self, odb: pygit2.Odb, oids: Iterable[Oid]) -> Iterator[Oid]:
         for oid in oids:
             with suppress(KeyError, pygit2.GitError):
                 number, data = odb.read(pygit2.Oid(raw=oid))
@@ -282,8 +326,10 @@ class Housekeeping:
 
 
 def _remove_pack(pack: Pack) -> None:
+    """The index goes last: git and libgit2 pass over one that has no pack, and the next packing removes it."""
     stem = pack.index_path.removesuffix(".idx")
-    for suffix in (".idx", ".rev", ".bitmap", ".pack"):
+    for suffix in (".rev", ".bitmap", ".pack", ".idx"):
+        reach("dropping-pack")
         with suppress(FileNotFoundError):
             os.unlink(stem + suffix)
 
@@ -293,3 +339,22 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)
     except FileNotFoundError:
         return []
+
+
+def git_gc_is_running(git_dir: str) -> bool:
+    """Whether a git gc packs the repository, told from its `gc.pid` in the way git itself does (builtin/gc.c)."""
+    path = os.path.join(git_dir, "gc.pid")
+    try:
+        with open(path, "rb") as file:
+            number, _, host = file.read().partition(b" ")
+        pid = int(number)
+        if time.time() - os.stat(path).st_mtime > _GIT_GC_SECONDS:
+            return False
+        if host.strip() != os.fsencode(os.uname().nodename):
+            return True
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True

@@ -115,6 +115,15 @@ class Objects:
         name = oid.hex()
         return f"{self.folder}/{name[:2]}/{name[2:]}"
 
+    def loose(self) -> Iterator[Oid]:
+        """The names of all loose objects of the repository itself, not of those that it borrows from."""
+        for number in range(256):
+            prefix = f"{number:02x}"
+            with suppress(FileNotFoundError, NotADirectoryError):
+                for name in os.listdir(os.path.join(self.folder, prefix)):
+                    with suppress(ValueError):  # a temporary file of git's
+                        yield bytes.fromhex(prefix + name)
+
     def write(self, oid: Oid, kind: Kind, data: bytes, scratch: str) -> None:
         """Write a loose object, whole or not at all and not yet flushed.
 

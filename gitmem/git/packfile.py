@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from hashlib import sha1
 from typing import Final, NamedTuple
 
+from gitmem.failpoints import reach
 from gitmem.git.files import scratch_name, sync_path, write_all
 from gitmem.git.objects import Kind, Oid
 
@@ -74,8 +75,11 @@ class PackWriter:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(index_path, 0o444)
-        os.rename(self._path, stem + ".pack")
+        # The index first: git and libgit2 pass over one without a pack, but a pack without its index is damage.
         os.rename(index_path, stem + ".idx")
+        sync_path(self._folder)
+        reach("naming-pack")
+        os.rename(self._path, stem + ".pack")
         sync_path(self._folder)
         return stem + ".idx"
 
@@ -182,15 +186,15 @@ class _Header(NamedTuple):
 
 
 class Pack:
-    """An existing pack, read entry by entry."""
+    """An existing pack, read entry by entry. Raises ValueError where its index is damaged."""
 
     def __init__(self, index_path: str) -> None:
         self.index_path = index_path
         self.path = index_path.removesuffix(".idx") + ".pack"
         with open(index_path, "rb") as file:
             index = file.read()
-        if index[:8] != b"\xfftOc\0\0\0\2":
-            raise ValueError(f"{index_path} is not a version 2 index")
+        if index[:8] != b"\xfftOc\0\0\0\2" or sha1(index[:-20]).digest() != index[-20:]:
+            raise ValueError(f"{index_path} is no whole index of version 2")
         count = int.from_bytes(index[8 + 255 * 4 : 8 + 256 * 4])
         names = 8 + 1024
         self.oids: list[Oid] = [index[at : at + 20] for at in range(names, names + 20 * count, 20)]
@@ -214,6 +218,19 @@ class Pack:
                 if zlib.crc32(entry) != self._crcs[at]:
                     raise ValueError(f"{self.path} is damaged at {self.oids[at].hex()}")
                 yield self.oids[at], _with_named_base(entry, start, by_offset)
+
+
+def names_in(index_path: str) -> Iterator[Oid]:
+    """The objects that an index (version 2) names, in little memory; none where it is not one."""
+    with open(index_path, "rb") as file:
+        head = file.read(8 + 1024)
+        if head[:8] != b"\xfftOc\0\0\0\2" or len(head) < 8 + 1024:
+            return
+        for _ in range(int.from_bytes(head[-4:])):
+            name = file.read(20)
+            if len(name) < 20:
+                return
+            yield name
 
 
 def _offsets(index: bytes, at: int, count: int) -> list[int]:

@@ -113,10 +113,15 @@ class Upkeep:
         """Pack in small steps, on handles of its own, until done or until the environment closes."""
         from gitmem.git.housekeeping import Housekeeping
 
+        packed = 0
         with suppress(GitmemError, OSError, _Closing):
             repository = Repository(self._repository.folder, durable=self._repository.durable)
-            if not Housekeeping(repository, self._breathe).run():
-                self._tidy_again = time.monotonic() + _NOTHING_TO_TIDY_SECONDS
+            try:
+                packed = Housekeeping(repository, self._breathe).run()
+            finally:
+                repository.close(flush=False)
+        if not packed:
+            self._tidy_again = time.monotonic() + _NOTHING_TO_TIDY_SECONDS
 
     def _breathe(self) -> None:
         if self._closing:
