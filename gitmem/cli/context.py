@@ -70,7 +70,6 @@ class Options:
             _pack_later(environment)
 
     def _folder(self) -> str:
-        self.check_here()
         if self.named_store is not None:
             return checked_folder(self.named_store)
         try:
