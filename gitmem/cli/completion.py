@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from gitmem.cli.anywhere import opened_environment
 from gitmem.cli.context import Options
 from gitmem.cli.pages import every_document
 from gitmem.errors import GitmemError
@@ -17,7 +18,7 @@ _LOOKED_AT: Final = 1_000
 def resources(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """The resources that begin with what was typed; none where the store cannot be read."""
     try:
-        with _options(context).opened() as environment:
+        with opened_environment(_options(context)) as environment:
             return [found.id for found in environment.inventory() if found.id.startswith(incomplete)]
     except (GitmemError, OSError):
         return []
@@ -26,7 +27,7 @@ def resources(context: click.Context, parameter: click.Parameter, incomplete: st
 def documents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """The documents, of the newest, whose id begins with what was typed."""
     try:
-        with _options(context).opened() as environment:
+        with opened_environment(_options(context)) as environment:
             newest = islice(every_document(environment.documents(context.params["resource"])), _LOOKED_AT)
             return [info.id for info in newest if info.id.startswith(incomplete)]
     except (GitmemError, OSError, KeyError):

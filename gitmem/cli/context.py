@@ -6,14 +6,16 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
 from gitmem import config
 from gitmem.cli.output import ProgressLine, note
+from gitmem.config import Config
 from gitmem.environment.settings import Settings
 from gitmem.errors import InvalidRequestError, StorageError
+from gitmem.records import Deployment
 from gitmem.store import ENVIRONMENTS, Environment, Project, Store, open_store
 
 
@@ -24,6 +26,8 @@ class Options:
     store: str | None = None
     project: str | None = None
     environment: str | None = None
+    url: str | None = None
+    api_key_file: str | None = None
     json: bool = False
     progress: ProgressLine = field(default_factory=ProgressLine)
 
@@ -31,6 +35,30 @@ class Options:
     def named_store(self) -> str | None:
         """The store as the caller named it."""
         return self.store if self.store is not None else os.environ.get("GITMEM_STORE") or None
+
+    @property
+    def named_url(self) -> str | None:
+        """The server as the caller named it, unless a store is named. Raises InvalidRequestError for both."""
+        if self.store is not None and (self.url is not None or self.api_key_file is not None):
+            raise InvalidRequestError("Give --store, or --url with --api-key-file, not both.")
+        if self.store is not None or self.url is not None:
+            return self.url
+        url = os.environ.get("GITMEM_URL") or None
+        if url is None and self.api_key_file is not None:
+            raise InvalidRequestError("--api-key-file goes with --url.")
+        if url is not None and os.environ.get("GITMEM_STORE"):
+            raise InvalidRequestError(
+                "GITMEM_STORE and GITMEM_URL are both set. Unset one of them, or give --store or --url."
+            )
+        return url
+
+    def check_here(self) -> None:
+        """Raise InvalidRequestError where the caller named a server: this command needs the store itself."""
+        if self.named_url is not None:
+            raise InvalidRequestError(
+                f"{click.get_current_context().command_path} needs the store itself: "
+                "give --store in place of --url and GITMEM_URL."
+            )
 
     @property
     def named_project(self) -> str | None:
@@ -55,7 +83,7 @@ class Options:
 
     def project_of(self, store: Store) -> Project:
         """The project in an open store. Raises InvalidRequestError, ProjectNotFoundError."""
-        return store.existing_project(self._project_id(store))
+        return store.existing_project(self.project_id(store.config))
 
     @contextmanager
     def opened_store(self) -> Generator[Store, None, None]:
@@ -70,6 +98,7 @@ class Options:
             _pack_later(environment)
 
     def _folder(self) -> str:
+        self.check_here()
         if self.named_store is not None:
             return checked_folder(self.named_store)
         try:
@@ -83,8 +112,9 @@ class Options:
             )
         return found
 
-    def _project_id(self, store: Store) -> str:
-        found = self.named_project if self.named_project is not None else store.config.project
+    def project_id(self, settings: Config) -> str:
+        """The project, as named or as in `gitmem.toml`. Raises InvalidRequestError."""
+        found = self.named_project if self.named_project is not None else settings.project
         if found is None:
             raise InvalidRequestError(
                 'Which project? Give --project, set GITMEM_PROJECT, or write project = "NAME" in gitmem.toml.'
@@ -125,6 +155,10 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--environment", type=click.Choice(ENVIRONMENTS), expose_value=False, callback=_keep,
             help="Which environment; development unless given.",
         ),
+        click.option(
+            "--api-key-file", metavar="FILE", expose_value=False, callback=_keep, help="Where the server's API key is."
+        ),
+        click.option("--url", metavar="URL", expose_value=False, callback=_keep, help="A server, in place of a store."),
         click.option("--project", metavar="P", expose_value=False, callback=_keep, help="Which project."),
         click.option("--store", metavar="DIR", expose_value=False, callback=_keep, help="Where the store is."),
     ):  # fmt: skip
@@ -141,9 +175,15 @@ def command(name: str) -> Callable[[Callable[..., int | None]], click.Command]:
     return decorate
 
 
-def agent_of(store: Store, environment: Environment, named: str | None) -> str:
+class Deployed(Protocol):
+    """Where agents are deployed."""
+
+    def deployments(self) -> dict[str, Deployment]: ...
+
+
+def agent_of(settings: Config, environment: Deployed, named: str | None) -> str:
     """The agent that a command is about: as named, as in `gitmem.toml`, or the only one. Raises InvalidRequestError."""
-    chosen = named if named is not None else store.config.agent
+    chosen = named if named is not None else settings.agent
     if chosen is not None:
         return chosen
     agents = list(environment.deployments())

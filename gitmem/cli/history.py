@@ -8,6 +8,7 @@ import click
 
 from gitmem import blame as blaming
 from gitmem.cli import arguments
+from gitmem.cli.anywhere import opened_environment
 from gitmem.cli.context import Options, command
 from gitmem.cli.output import say, say_json, table
 from gitmem.cli.pages import every_version
@@ -25,7 +26,7 @@ def log(options: Options, resource: str, document_id: str) -> None:
 
     The newest comes first. Works for deleted documents too.
     """
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         versions = list(every_version(environment.documents(resource), document_id))
     if options.json:
         say_json({"versions": [version.to_json() for version in versions]})
@@ -43,7 +44,7 @@ def diff(options: Options, resource: str, document_id: str, a: str | None, b: st
 
     From revision A to B: from the version before B, and to the newest, unless given.
     """
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         changes = environment.documents(resource).diff(document_id, a, b)
     if options.json:
         say_json({"diff": changes})

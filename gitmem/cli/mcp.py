@@ -84,7 +84,7 @@ def _session(
         yield project, found
         return
     environment = options.environment_of(store)
-    chosen = agent_of(store, environment, agent)
+    chosen = agent_of(store.config, environment, agent)
     made = environment.sessions.create(agent=chosen, memory=bindings_named(memory), source="mcp")
     try:
         yield project, made

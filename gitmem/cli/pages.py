@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from gitmem.documents import Documents
 from gitmem.records import DocumentInfo, Version
 
+if TYPE_CHECKING:
+    from gitmem.cli.anywhere import AnyDocuments
 
-def every_document(documents: Documents) -> Iterator[DocumentInfo]:
+
+def every_document(documents: AnyDocuments) -> Iterator[DocumentInfo]:
     """All documents of a resource, in the order of its pages."""
     page = documents.list()
     yield from page.documents
@@ -17,7 +20,7 @@ def every_document(documents: Documents) -> Iterator[DocumentInfo]:
         yield from page.documents
 
 
-def every_version(documents: Documents, document_id: str) -> Iterator[Version]:
+def every_version(documents: AnyDocuments, document_id: str) -> Iterator[Version]:
     """All versions of a document, newest first."""
     page = documents.history(document_id)
     yield from page.versions

@@ -7,13 +7,14 @@ import os
 import click
 
 from gitmem import config
-from gitmem.cli.context import Options, agent_of, checked_folder, command
+from gitmem.cli.anywhere import opened_environment, opened_project
+from gitmem.cli.context import Deployed, Options, agent_of, checked_folder, command
 from gitmem.cli.declarations import declared_in
 from gitmem.cli.output import say, say_json, table
 from gitmem.errors import InvalidRequestError
 from gitmem.limits import check_resource_id
 from gitmem.records import Memory, Resource
-from gitmem.store import Environment, open_store
+from gitmem.store import open_store
 
 
 @command("init")
@@ -23,6 +24,7 @@ def init(options: Options, folder: str | None) -> None:
 
     In DIR, or here. An existing store gets one more project.
     """
+    options.check_here()
     named = folder if folder is not None else options.named_store
     place = os.path.abspath(checked_folder(named if named is not None else "."))
     project_id = options.named_project
@@ -47,10 +49,10 @@ def init(options: Options, folder: str | None) -> None:
 @click.option("--module", metavar="FILE.py", help="Take the declarations of a Python file instead of gitmem.toml's.")
 def deploy(options: Options, agent: str | None, module: str | None) -> None:
     """Activate an agent's declarations of memory."""
-    with options.opened_store() as store:
-        environment = options.environment_of(store)
-        chosen = agent_of(store, environment, agent)
-        memories = list(store.config.memories) if module is None else declared_in(module)
+    with opened_project(options) as (project, settings):
+        environment = project.environment(options.environment or "development")
+        chosen = agent_of(settings, environment, agent)
+        memories = list(settings.memories) if module is None else declared_in(module)
         _check_not_forgotten(environment, chosen, memories)
         deployment = environment.deploy(agent=chosen, memories=memories)
     if options.json:
@@ -60,7 +62,7 @@ def deploy(options: Options, agent: str | None, module: str | None) -> None:
         say(f"deployed {deployment.agent_id}@{deployment.alias} with {names} ({deployment.id})")
 
 
-def _check_not_forgotten(environment: Environment, agent: str, memories: list[Memory]) -> None:
+def _check_not_forgotten(environment: Deployed, agent: str, memories: list[Memory]) -> None:
     # An agent that had memory may give it all up; one that never had any has forgotten to declare it.
     if not memories and agent not in environment.deployments():
         raise InvalidRequestError(
@@ -71,7 +73,7 @@ def _check_not_forgotten(environment: Environment, agent: str, memories: list[Me
 @command("resources")
 def resources(options: Options) -> None:
     """List every resource, retired ones too."""
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         found = environment.inventory()
     if options.json:
         say_json({"resources": [resource.to_json() for resource in found]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gitmem.cli import arguments
+from gitmem.cli.anywhere import opened_environment
 from gitmem.cli.completion import documents as complete_documents
 from gitmem.cli.completion import resources as complete_resources
 from gitmem.cli.context import Options, command
@@ -17,7 +18,7 @@ from gitmem.records import Document, DocumentInfo, Writer
 @arguments.resource
 def list_documents(options: Options, resource: str) -> None:
     """List documents, the newest update first."""
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         found = list(every_document(environment.documents(resource)))
     if options.json:
         say_json({"documents": [info.to_json() for info in found]})
@@ -31,7 +32,7 @@ def list_documents(options: Options, resource: str) -> None:
 @click.option("--revision", metavar="REV", help="As it was at this revision.")
 def show(options: Options, resource: str, document_id: str, revision: str | None) -> None:
     """Show a document."""
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         document = environment.documents(resource).read(document_id, at=revision)
     if options.json:
         say_json(document.to_json())

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from gitmem.admission import BindingState
+from gitmem.cli.anywhere import opened_environment, opened_project
 from gitmem.cli.context import Options, agent_of, command, shared_options
 from gitmem.cli.output import flush, one_line, say, say_json, table, to_json
 from gitmem.cli.reading import short_time
 from gitmem.errors import ConflictError, IdempotencyKeyReusedError, InvalidRequestError
 from gitmem.events import SessionEvent
-from gitmem.sessions import Session, SessionInfo, Sessions
+from gitmem.sessions import SessionInfo
 from gitmem.starting import StartedDocument
+
+if TYPE_CHECKING:
+    from gitmem.cli.anywhere import AnySession, AnySessions
 
 Bindings = dict[str, dict[str, object]]
 
@@ -38,9 +43,9 @@ def create(
 ) -> None:
     """Start a session."""
     bindings = bindings_named(memory)
-    with options.opened_store() as store:
-        environment = options.environment_of(store)
-        chosen = agent_of(store, environment, agent)
+    with opened_project(options) as (project, settings):
+        environment = project.environment(options.environment or "development")
+        chosen = agent_of(settings, environment, agent)
         if create_document:
             made, started = _started(environment.sessions, chosen, bindings, idempotency_key)
         else:
@@ -62,7 +67,7 @@ def bindings_named(memory: Sequence[str]) -> Bindings:
     return bindings
 
 
-def _created(sessions: Sessions, agent: str, bindings: Bindings, key: str | None) -> Session:
+def _created(sessions: AnySessions, agent: str, bindings: Bindings, key: str | None) -> AnySession:
     try:
         return sessions.create(agent=agent, memory=bindings, idempotency_key=key)
     except ConflictError as error:
@@ -70,15 +75,15 @@ def _created(sessions: Sessions, agent: str, bindings: Bindings, key: str | None
 
 
 def _started(
-    sessions: Sessions, agent: str, bindings: Bindings, key: str | None
-) -> tuple[dict[str, StartedDocument], Session]:
+    sessions: AnySessions, agent: str, bindings: Bindings, key: str | None
+) -> tuple[dict[str, StartedDocument], AnySession]:
     documents = {name: {"title": str(binding["id"])} for name, binding in bindings.items() if "id" in binding}
     if not documents:
         raise InvalidRequestError("There is no document to create: bind one with --memory R=ID.")
     return sessions.start_on_documents(agent=agent, memory=bindings, documents=documents, idempotency_key=key)
 
 
-def _tell(options: Options, started: Session, made: dict[str, StartedDocument]) -> None:
+def _tell(options: Options, started: AnySession, made: dict[str, StartedDocument]) -> None:
     if options.json:
         say_json({
             "session": started.inspect().to_json() | {"created": started.created},
@@ -100,7 +105,7 @@ def _state(created: bool) -> str:
 @command("list")
 def list_sessions(options: Options) -> None:
     """List an environment's sessions, the newest first."""
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         found = [each.inspect() for each in environment.sessions]
     if options.json:
         say_json({"sessions": [info.to_json() for info in found]})
@@ -176,7 +181,7 @@ def events(options: Options, session_id: str, after: int, follow: bool) -> None:
         say(*table(map(_event_row, seen)))
 
 
-def _follow(options: Options, found: Session, after: int) -> None:
+def _follow(options: Options, found: AnySession, after: int) -> None:
     while seen := found.wait(after):
         for event in seen:
             say(to_json(event.to_json()) if options.json else "  ".join(_event_row(event)))
@@ -189,10 +194,10 @@ def _event_row(event: SessionEvent) -> tuple[str, ...]:
 
 
 @contextmanager
-def _found(options: Options, session_id: str) -> Generator[Session, None, None]:
+def _found(options: Options, session_id: str) -> Generator[AnySession, None, None]:
     """A session of either environment of the project."""
-    with options.opened_store() as store:
-        yield options.project_of(store).session(session_id)
+    with opened_project(options) as (project, _):
+        yield project.session(session_id)
 
 
 for each in (create, list_sessions, show, end, events):

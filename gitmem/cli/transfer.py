@@ -8,6 +8,7 @@ import click
 
 from gitmem import export as exporting
 from gitmem import importing
+from gitmem.cli.anywhere import opened_environment
 from gitmem.cli.completion import resources as complete_resources
 from gitmem.cli.context import Options, command
 from gitmem.cli.output import complain, say, say_json
@@ -25,7 +26,7 @@ def export_documents(options: Options, out: str, resources: tuple[str, ...]) -> 
 
     Every current document of every resource, retired ones included, each to a file of its own.
     """
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         done = exporting.export(environment, out, resources=resources, progress=options.progress)
     if options.json:
         say_json({"out": out} | done.to_json())

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from gitmem.cli import arguments
+from gitmem.cli.anywhere import opened_environment
 from gitmem.cli.context import Options, command
 from gitmem.cli.output import say, say_json
 from gitmem.cli.textinput import given_text
-from gitmem.documents import Documents
 from gitmem.errors import InvalidRequestError, PreconditionFailedError
 from gitmem.records import AgentWrites, Document
+
+if TYPE_CHECKING:
+    from gitmem.cli.anywhere import AnyDocuments
 
 _TRIES: Final = 100
 _SHORTEST: Final = 7
@@ -50,7 +53,7 @@ def create(
     ID must never have been used in resource R, not even by a document that was deleted since.
     """
     text = given_text(text_file, stdin=text_stdin)
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         document = environment.documents(resource).create(
             document_id,
             title=title,
@@ -81,7 +84,7 @@ def edit(
     changes only the summary.
     """
     text = given_text(text_file, stdin=text_stdin)
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         documents = environment.documents(resource)
         before = documents.info(document_id).revision
         revision = _expanded(if_match, before)
@@ -94,7 +97,7 @@ def edit(
     _tell(options, "edited" if after.revision != before else "unchanged:", resource, after)
 
 
-def _edited(documents: Documents, opened: Document, summary: str | None, revision: str) -> Document:
+def _edited(documents: AnyDocuments, opened: Document, summary: str | None, revision: str) -> Document:
     """Let the person edit the text that was opened, and save it on top of that."""
     from gitmem.cli.editor import draft_of, editor_command
 
@@ -123,7 +126,7 @@ def _edited(documents: Documents, opened: Document, summary: str | None, revisio
 @arguments.if_match
 def retitle(options: Options, resource: str, document_id: str, title: str, if_match: str | None) -> None:
     """Change the title of a document."""
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         documents = environment.documents(resource)
         revision = _seen(documents, document_id, if_match)
         document = documents.patch(document_id, title=title, if_match=revision)
@@ -160,7 +163,7 @@ def remove(options: Options, resource: str, document_id: str, if_match: str | No
 
     Its id stays reserved for ever; its history stays readable.
     """
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         documents = environment.documents(resource)
         documents.delete(document_id, if_match=_seen(documents, document_id, if_match))
     if options.json:
@@ -179,7 +182,7 @@ def restore(options: Options, resource: str, document_id: str, revision: str, if
 
     Title, text and summary become what they were at revision REV; who may write stays as it is.
     """
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         documents = environment.documents(resource)
         document = documents.restore(document_id, revision, if_match=_seen(documents, document_id, if_match))
     _tell(options, "restored", resource, document)
@@ -188,12 +191,12 @@ def restore(options: Options, resource: str, document_id: str, revision: str, if
 def _set_policy(
     options: Options, resource: str, document_id: str, policy: AgentWrites, if_match: str | None, done: str
 ) -> None:
-    with options.opened() as environment:
+    with opened_environment(options) as environment:
         document = _with_policy(environment.documents(resource), document_id, policy, if_match)
     _tell(options, done, resource, document)
 
 
-def _with_policy(documents: Documents, document_id: str, policy: AgentWrites, if_match: str | None) -> Document:
+def _with_policy(documents: AnyDocuments, document_id: str, policy: AgentWrites, if_match: str | None) -> Document:
     # A policy does not depend on the text: whoever saved meanwhile does not stand in its way.
     tries = _TRIES if if_match is None else 1
     while True:
@@ -206,7 +209,7 @@ def _with_policy(documents: Documents, document_id: str, policy: AgentWrites, if
                 raise
 
 
-def _seen(documents: Documents, document_id: str, if_match: str | None) -> str:
+def _seen(documents: AnyDocuments, document_id: str, if_match: str | None) -> str:
     return _expanded(if_match, documents.info(document_id).revision)
 
 
