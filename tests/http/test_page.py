@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import gitmem
+from gitmem.http.page.routes import PAGES
 from tests.http.page import ENVIRONMENT, NOTES, Shown, Visitor, document_url, visiting
 from tests.http.server import Api, Server
 
@@ -316,6 +317,28 @@ def test_what_is_not_there_is_a_page_with_its_status(visitor: Visitor, api: Api,
     ):
         answer = visitor.client.request(method, path)
         assert (answer.status_code, answer.headers["allow"]) == (405, allow), path
+
+
+def test_no_address_and_no_form_fails_inside(api: Api, visitor: Visitor, server: Server, unique: str) -> None:
+    revision = api.created(unique)["revision"]
+    right = {"project": "bot", "environment": "development", "resource": "notes", "document": unique,
+             "revision": revision, "session": "ses_" + "0" * 26}  # fmt: skip
+    odd = ["%00", "%FF", "..", "-", "a" * 2000, "%E2%80%A8", "%F0%9F%A6%8A", "'", "%25s", "{{7*7}}"]
+    csrf = visitor.get("/sign-in").form("/sign-in").fields["csrf"]
+    before = len([line for line in server.lines() if line["event"] != "request"])
+    for page in PAGES:
+        for name in [name for name in right if f"{{{name}}}" in page.path]:
+            for value in odd:
+                path = page.path.format_map(right | {name: value})
+                assert visitor.client.get(path).status_code < 500, path
+                form = {"csrf": csrf, "revision": revision, "text": "t", "title": "t", "summary": "", "id": "a b"}
+                assert visitor.client.post(path, data=form).status_code < 500, path
+        if page.act is not None and "{session}" not in page.path:
+            path = page.path.format_map(right)
+            for value in ("", "\0", "\ud7ff\U0010ffff", "a" * 20_000, revision[:8], "z"):
+                form = {"csrf": csrf, **dict.fromkeys(("revision", "text", "title", "summary", "id", "key"), value)}
+                assert visitor.client.post(path, data=form).status_code < 500, (path, value)
+    assert len([line for line in server.lines() if line["event"] != "request"]) == before
 
 
 def test_an_environment_without_anything_says_what_to_do(visitor: Visitor, server: Server) -> None:

@@ -272,6 +272,18 @@ def test_forms_of_other_sites_are_refused_without_a_key_too(
     assert local.submit(page, "/freeze", headers=own).status_code == 303
 
 
+def test_a_request_from_elsewhere_signs_nobody_out(guarded: Server) -> None:
+    with visiting(guarded) as visitor:
+        elsewhere = {"Sec-Fetch-Site": "cross-site"}
+        answer = visitor.client.get(NOTES, headers=elsewhere | {"Sec-Fetch-Dest": "document"})
+        assert (answer.status_code, answer.headers["refresh"]) == (200, "0")
+        assert "set-cookie" not in answer.headers
+        answer = visitor.client.get(NOTES, headers=elsewhere | {"Sec-Fetch-Dest": "image"})
+        assert answer.status_code == 401
+        assert "set-cookie" not in answer.headers
+        assert "set-cookie" in visitor.get(NOTES, 401).answer.headers
+
+
 def test_a_form_is_urlencoded_utf8_and_bounded(server: Server, local: Visitor, unique: str) -> None:
     fields = local.get(f"{NOTES}/new").form("/new").fields | {"id": unique, "title": "T"}
     post = local.client.post

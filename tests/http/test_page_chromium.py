@@ -167,6 +167,22 @@ def test_a_form_on_another_site_cannot_act(browser: Browser, server: Server, api
     assert api.read(unique)["agentWrites"] == "enabled"
 
 
+def test_a_link_on_another_site_finds_one_signed_in(browser: Browser, guarded: Server, unique: str) -> None:
+    _, token = Keys(str(guarded.folder)).create(name=unique)
+    with opened(browser, guarded) as page:
+        page.route("http://chat.example/", lambda route: route.fulfill(
+            content_type="text/html", body=f'<a href="{guarded.url}{NOTES}?filter=x">Look</a>'
+        ))  # fmt: skip
+        page.goto("/sign-in")
+        page.get_by_label("API key").fill(token)
+        button(page, "Sign in")
+        expect(page.get_by_role("heading", name="Projects")).to_be_visible()
+        page.goto("http://chat.example/")
+        link(page, "Look")
+        expect(page.get_by_role("heading", name="notes")).to_be_visible()
+        assert page.url.endswith(f"{NOTES}?filter=x")
+
+
 def test_the_keyboard_is_enough(browser: Browser, server: Server, api: Api, unique: str) -> None:
     api.created(unique, title="By keyboard")
     with opened(browser, server) as page:

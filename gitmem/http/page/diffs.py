@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Final, Literal
 
 _LONGEST: Final = 400
@@ -75,4 +75,13 @@ def _marked(old: str | None, new: str | None) -> tuple[tuple[Part, ...], tuple[P
     for kind, a, b, c, d in matcher.get_opcodes():
         before += [("".join(left[a:b]), kind != "equal")] if a < b else []
         after += [("".join(right[c:d]), kind != "equal")] if c < d else []
-    return tuple(before), tuple(after)
+    return tuple(_joined(before)), tuple(_joined(after))
+
+
+def _joined(parts: list[Part]) -> Iterator[Part]:
+    """Parts of which neighbors differ; a space between two changed words is changed with them."""
+    bridged = [
+        (text, marked or (text.isspace() and 0 < at < len(parts) - 1)) for at, (text, marked) in enumerate(parts)
+    ]
+    for marked, run in groupby(bridged, key=lambda part: part[1]):
+        yield "".join(text for text, _ in run), marked

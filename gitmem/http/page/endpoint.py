@@ -18,7 +18,7 @@ from gitmem.http.page.live import tip_of
 from gitmem.http.page.rendering import render
 from gitmem.http.page.routes import Page
 from gitmem.http.page.signins import SignIns
-from gitmem.http.page.visit import Visit, cookie, parameters
+from gitmem.http.page.visit import Visit, comes_from_elsewhere, cookie, is_same_site, local_target, parameters
 from gitmem.http.serving import Serving
 
 
@@ -40,6 +40,10 @@ class PageEndpoint:
         with suppress(ConnectionError):
             if method not in self._methods:
                 answer = self._wrong_method(visit)
+            elif method == "GET" and visit.is_new and comes_from_elsewhere(visit.headers):
+                answer = render(
+                    visit, "arriving.html", headers=((b"refresh", b"0"),), target=local_target(visit.target)
+                )
             else:
                 answer = await self._answer(visit, scope["query_string"], receive if method == "POST" else None)
             if visit.caller is not None:
@@ -115,7 +119,10 @@ def failed(visit: Visit, error: GitmemError) -> Answer:
 
 
 def _with_cookie(visit: Visit, answer: Answer) -> Answer:
-    """The answer, with the browser's token where it is new."""
-    if not visit.is_new or any(name == b"set-cookie" for name, _ in answer.headers):
+    """The answer, with the browser's token where it is new.
+
+    Not where the browser only held its cookie back, since a new one would sign it out.
+    """
+    if not visit.is_new or not is_same_site(visit.headers) or any(name == b"set-cookie" for name, _ in answer.headers):
         return answer
     return Answer(answer.status, (*answer.headers, *signing.set_cookie(visit, visit.token)), answer.body)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gitmem.errors import NotFoundError
 from gitmem.http.answers import Answer
 from gitmem.http.page.rendering import render, see
 from gitmem.http.page.visit import Visit
@@ -38,7 +37,4 @@ def end(visit: Visit) -> Answer:
 
 
 def _session(visit: Visit) -> Session:
-    session_id = visit.path["session"]
-    if "\ufffd" in session_id:
-        raise NotFoundError("There is no such session.")
-    return visit.environment.sessions.get(session_id)
+    return visit.environment.sessions.get(visit.path["session"])

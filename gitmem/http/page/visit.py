@@ -108,6 +108,11 @@ def is_same_site(headers: Headers) -> bool:
     return all(site in _SAFE_SITES for site in headers.get("sec-fetch-site", ()))
 
 
+def comes_from_elsewhere(headers: Headers) -> bool:
+    """Whether somebody follows a link on another site: the browser holds its cookie back from the first page then."""
+    return not is_same_site(headers) and headers.get("sec-fetch-dest") == ["document"]
+
+
 def cookie(headers: Headers, name: str) -> str | None:
     """The token in a cookie; None where there is none, or more than one."""
     pairs = (pair.strip().partition("=") for line in headers.get("cookie", ()) for pair in line.split(";"))

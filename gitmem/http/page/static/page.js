@@ -1,7 +1,7 @@
 // What helps while reading and typing. Every page works without it.
 "use strict";
 (() => {
-  const POLL = 2000;
+  const POLL = 3000;
   const encoder = new TextEncoder();
   const live = document.getElementById("live");
   const say = (text) => { if (live.textContent !== text) live.textContent = text; };
