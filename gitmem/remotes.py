@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Final
 
 from gitmem.environment.engine import EnvironmentRepository
+from gitmem.environment.peers import SYNCED, TRACKING
 from gitmem.errors import InvalidRequestError
 from gitmem.git.files import storage
 from gitmem.git.refs import Ref
 from gitmem.git.remotes import Remote, RemoteConfig
 from gitmem.git.urls import is_relative
-
-_REFS: Final = ("refs/gitmem/remotes/{}", "refs/remotes/{}/main")
 
 
 class Remotes:
@@ -49,9 +47,9 @@ class Remotes:
         removed = self._config().remove(name)
         git_dir = self._environment.parts().repository.git_dir
         with storage(f"forget {name} in {git_dir}"):
-            for ref in _REFS:
+            for ref in (SYNCED, TRACKING):
                 Ref(git_dir, ref.format(name)).remove()
         return removed
 
     def _config(self) -> RemoteConfig:
-        return RemoteConfig(self._environment.parts().repository.git_dir)
+        return self._environment.parts().remotes

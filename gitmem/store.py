@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from gitmem import config
 from gitmem.config import Config
@@ -18,9 +18,10 @@ from gitmem.environment.settings import DEFAULTS, Settings
 from gitmem.errors import InvalidRequestError, NotFoundError, ProjectNotFoundError, StorageError
 from gitmem.limits import check_document_id, check_resource_id
 from gitmem.memory import agreed
-from gitmem.records import Deployment, Memory, Resource
+from gitmem.records import Deployment, Document, Memory, Resource
 
 if TYPE_CHECKING:
+    from gitmem.conflicts import DocumentConflict
     from gitmem.control.deployments import Deployments
     from gitmem.control.ledger import Ledger
     from gitmem.control.sessions import SessionRecords
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gitmem.environment.status import Status
     from gitmem.remotes import Remotes
     from gitmem.sessions import Session, Sessions
+    from gitmem.syncing import Synced
 
 ENVIRONMENTS: Final = ("development", "production")
 
@@ -62,6 +64,31 @@ class Environment(EnvironmentRepository):
         from gitmem.remotes import Remotes
 
         return Remotes(self)
+
+    def sync(self, remote: str | None = None, *, timeout: float = 30.0) -> Synced:
+        """Bring this environment and a remote to the same history; the upstream, or the only remote, unless named.
+
+        `timeout` is in seconds. Documents merge field by field and text by lines; what cannot be
+        merged is a conflict, and stops nothing else. Raises RemoteUnreachableError,
+        RemoteRefusedError, RemoteHistoryError; NotFoundError where there is no such remote.
+        """
+        from gitmem.syncing import sync
+
+        return sync(self, remote, timeout)
+
+    def conflicts(self) -> list[DocumentConflict]:
+        """The conflicts that nobody has settled, by document."""
+        from gitmem.conflicts import conflicts
+
+        return conflicts(self)
+
+    def resolve(
+        self, resource: str, document_id: str, *, take: Literal["ours", "theirs"] | None = None, text: str | None = None
+    ) -> Document:
+        """Settle a conflict: take title, summary and text of one side, or give a text. Raises NotFoundError."""
+        from gitmem.conflicts import resolve
+
+        return resolve(self, resource, document_id, take=take, text=text)
 
     def documents(self, resource: str) -> Documents:
         """The documents of a resource. Raises InvalidRequestError for an id outside the grammar."""
@@ -163,7 +190,7 @@ class Project:
         """What is kept of sessions, in either environment."""
         from gitmem.control.sessions import SessionRecords
 
-        return SessionRecords(self.control)
+        return SessionRecords(self.control, self._settings.progress)
 
     @property
     def exists(self) -> bool:

@@ -39,6 +39,9 @@ COMMANDS: Final = {
     "export": "transfer:export_documents",
     "import": "transfer:import_documents",
     "remote": "remotes:remote",
+    "sync": "syncing:sync",
+    "conflicts": "syncing:conflicts",
+    "resolve": "syncing:resolve",
     "status": "health:status",
     "doctor": "health:doctor",
     "gc": "health:gc",
@@ -91,7 +94,7 @@ def cli() -> None:
     is --project, $GITMEM_PROJECT, or what gitmem.toml says. These options may stand before or after a
     command. A document id that begins with a dash goes after two dashes: gitmem show notes -- -rf
 
-    Ends with status 0 when done, 1 when refused or failed, 2 for wrong usage.
+    Ends with status 0 when done, 1 when refused or failed, 2 for wrong usage, 3 when done with conflicts left.
     """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,13 +13,13 @@ from gitmem.clock import Clock
 from gitmem.codec import Content, decode, encode
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.handedits import Adopt, Leave, PutBack, Standing, judge, lost
-from gitmem.environment.history import Reader, meta_of
-from gitmem.environment.layout import RESOURCE_FILE, Name, locate, split, text_path
+from gitmem.environment.history import SETTLE, Reader, meta_of
+from gitmem.environment.layout import RESOURCE_FILE, Name, locate, named_by, split, text_path
 from gitmem.environment.rows import Event, Row
-from gitmem.environment.stored import Head, Stored
+from gitmem.environment.stored import Head, Stored, root_of
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import DamagedError, NotFoundError, StorageError
-from gitmem.git.commits import Person, render
+from gitmem.git.commits import Clash, Person, render
 from gitmem.git.journal import StagedObject
 from gitmem.git.objects import Oid, object_id
 from gitmem.git.repository import Repository
@@ -52,6 +52,7 @@ class _Mark:
     looked_at: int
     head: Head
     declared: dict[str, Memory]
+    settled: list[Name]
 
 
 class Draft:
@@ -75,10 +76,13 @@ class Draft:
         self._owner = person or Person("owner", "owner@localhost")
         self._agent_address = "agent.localhost"
         self.head = head
+        self.published = head.tip
+        self.joined = False
         self.staged: list[StagedObject] = []
         self.events: list[Event] = []
         self.files: list[FileChange] = []
         self.declared: dict[str, Memory] = {}
+        self.settled: list[Name] = []
         self.left_alone: dict[str, str] = {}
         self._rows: dict[Name, Stored] = {}
         self._looked_at: dict[Name, None] = {}
@@ -135,21 +139,52 @@ class Draft:
         """Lay the first commit of a repository."""
         self._write((".gitattributes",), ATTRIBUTES, "init", OWNER)
 
+    def settle(self, name: Name) -> None:
+        """Add the commit that settles a document's conflicts and leaves it as it is."""
+        self._clean = False
+        self._commit({}, f"{SETTLE}{name}", OWNER)
+        self.settled.append(name)
+
+    # For joining another history. The index does not follow a draft that has done so.
+
+    def forward(self, tip: Oid) -> None:
+        """Stand at `tip`, which was made elsewhere on top of what is published."""
+        self.staged.clear()  # at most the first commit of an empty repository, which `tip` has of its own
+        self.head = root_of(self._repository, tip)
+        self.joined = True
+
+    def merge(
+        self, theirs: Oid, edits: dict[Path, Entry | None], blobs: list[bytes], subject: str, clashes: list[Clash]
+    ) -> None:
+        """Add the commit that merges `theirs`: their tree with `edits`, for which `blobs` are needed."""
+        self.joined = True
+        self.staged.extend((object_id("blob", data), "blob", data) for data in blobs)
+        self._commit(edits, subject, OWNER, onto=root_of(self._repository, theirs), clashes=clashes)
+        for folder in sorted({path[:-1] for path in edits if named_by(path)}):
+            self._reshard(folder)
+
+    def lying(self) -> dict[Path, Oid | None]:
+        """What lies at the paths of hand edits that were adopted, or are to be put in form."""
+        return {
+            change.path: self._seen_files[change.path].oid for change in self.files if change.path in self._seen_files
+        }
+
     # For the environment
 
     def mark(self) -> _Mark:
         """Where to roll back to."""
         self._clean = True
         return _Mark(
-            len(self.staged), len(self.events), len(self.files), len(self._looked_at), self.head, dict(self.declared)
-        )
+            len(self.staged), len(self.events), len(self.files), len(self._looked_at), self.head,
+            dict(self.declared), list(self.settled),
+        )  # fmt: skip
 
     def roll_back(self, mark: _Mark) -> None:
         """Undo a refused change; adoptions made before its first write stay."""
         if self._clean:
             return
         del self.staged[mark.staged :], self.events[mark.events :], self.files[mark.files :]
-        self.head, self.declared = mark.head, mark.declared
+        self.head, self.declared, self.settled = mark.head, mark.declared, mark.settled
         self._rows.clear()
         for name in list(self._looked_at)[mark.looked_at :]:
             del self._looked_at[name]
@@ -224,23 +259,34 @@ class Draft:
             raise StorageError(f"A folder stands at {text_path(path)}. Move it away, then try again.")
         return found
 
-    def _commit(self, edits: dict[Path, Entry | None], subject: str, writer: Writer) -> Oid:
+    def _commit(
+        self,
+        edits: dict[Path, Entry | None],
+        subject: str,
+        writer: Writer,
+        *,
+        onto: Head | None = None,
+        clashes: Sequence[Clash] = (),
+    ) -> Oid:
         made: list[tuple[Oid, bytes]] = []
-        root = self._repository.trees.edit(self.head.root, edits, made)
+        # What was there first comes first: whoever has that already only goes on from it.
+        parents = [head for head in (onto, self.head) if head]
+        root = self._repository.trees.edit(parents[0].root, edits, made)
         self.staged.extend((oid, "tree", data) for oid, data in made)
-        now = self._clock()
-        if now < self.head.updated <= now + _CLOCK_SLACK:
-            now = self.head.updated  # a clock that went back a little must not reorder saves
+        now, newest = self._clock(), max(head.updated for head in parents)
+        if now < newest <= now + _CLOCK_SLACK:
+            now = newest  # a clock that went back a little must not reorder saves
         author = (
             self._owner if writer.kind == "owner" else Person("agent", f"{writer.session_id}@{self._agent_address}")
         )
         data = render(
             tree=root,
-            parents=[self.head.tip] if self.head.tip else [],
+            parents=[head.tip for head in parents if head.tip],
             author=author,
             milliseconds=now,
             subject=subject,
             writer=writer,
+            clashes=clashes,
         )
         commit = object_id("commit", data)
         self.staged.append((commit, "commit", data))

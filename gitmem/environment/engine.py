@@ -15,7 +15,7 @@ from gitmem.codec import Content, decode
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.layout import Name
 from gitmem.environment.opened import Change, Opened, Ticket
-from gitmem.environment.rows import Row, Save, VersionRow
+from gitmem.environment.rows import Clashed, Row, Save, VersionRow
 from gitmem.environment.settings import DEFAULTS, Settings
 from gitmem.errors import GitmemError
 from gitmem.git.creation import create, is_made, refuse_foreign_folder
@@ -73,19 +73,19 @@ class EnvironmentRepository:
 
     # Writing
 
-    def save(self, change: Change[T]) -> T:
+    def save(self, change: Change[T], *, alone: bool = False) -> T:
         """Run `change` on the newest tip and publish what it adds, whole or not at all.
 
         `change` gets a Draft; its checks and writes happen under the writer's lock, on the state
         left by whoever saved before. It may run more than once and must not keep state between runs.
-        Writers that wait share one flush and one move of the ref; each gets its own answer.
+        Writers that wait share one flush and one move of the ref, unless `alone`; each gets its own answer.
         Raises what `change` raises; BusyError; StorageError. A landed save is never reported as
         failed because the working tree or the index could not follow.
         """
         self.make()
         parts = self.parts()
         self._saved = True
-        ticket = Ticket(change)
+        ticket = Ticket(change, alone=alone)
         self._waiting.append(ticket)
         with self._leading:
             while not ticket.done:
@@ -151,6 +151,10 @@ class EnvironmentRepository:
         """A session's saves behind number `after`, in the order of their commits."""
         return self._fresh(lambda catalog: catalog.saves(session, after)) or []
 
+    def clashes(self) -> list[Clashed]:
+        """The conflicts that nobody has settled, by document."""
+        return self._fresh(lambda catalog: catalog.conflicts()) or []
+
     def resource(self, name: str) -> Memory | None:
         """A resource's declaration at the tip."""
         return self._fresh(lambda catalog: (catalog.tip(), catalog.resource(name)))
@@ -178,7 +182,7 @@ class EnvironmentRepository:
 def _taken(waiting: deque[Ticket]) -> list[Ticket]:
     batch: list[Ticket] = []
     with suppress(IndexError):
-        while len(batch) < _BATCH:
+        while len(batch) < _BATCH and not (batch and (batch[0].alone or waiting[0].alone)):
             batch.append(waiting.popleft())
     return batch
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gitmem.codec import Content, decode
@@ -27,6 +28,9 @@ from gitmem.git.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from gitmem.environment.draft import Draft
+    from gitmem.environment.peers import Peer
+    from gitmem.git.courier import Courier
+    from gitmem.git.remotes import Remote, RemoteConfig
 
 T = TypeVar("T")
 Change = Callable[["Draft"], T]
@@ -37,10 +41,11 @@ _RETRIES: Final = 100
 class Ticket:
     """One waiting change and its answer."""
 
-    __slots__ = ("change", "done", "error", "result")
+    __slots__ = ("alone", "change", "done", "error", "result")
 
-    def __init__(self, change: Change[Any]) -> None:
+    def __init__(self, change: Change[Any], *, alone: bool = False) -> None:
         self.change = change
+        self.alone = alone
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
@@ -63,16 +68,39 @@ class Opened:
         self._head: Head | None = None
         self._state = State(None, 1, False, False, False, False)
 
+    @cached_property
+    def remotes(self) -> RemoteConfig:
+        """The remotes that the repository's configuration names."""
+        from gitmem.git.remotes import RemoteConfig
+
+        return RemoteConfig(self.repository.git_dir)
+
+    @cached_property
+    def courier(self) -> Courier:
+        """The way to remotes; its process starts when it is first used."""
+        from gitmem.git.courier import Courier
+
+        return Courier(self.repository.git_dir)
+
+    def peer(self, remote: Remote) -> Peer:
+        """A remote, as this repository knows it."""
+        from gitmem.environment.peers import Peer
+
+        return Peer(self.repository, self.courier, remote, self.settings.progress)
+
     def close(self) -> None:
+        if "courier" in self.__dict__:
+            self.courier.close()
         self._upkeep.close()
         self.catalog.close()
         self.repository.close()
 
-    def _locked(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractContextManager[None]:
+        """Be the environment's only writer. Raises BusyError."""
         return self.repository.locked(self.settings.lock_seconds)
 
     def _heal(self) -> bool:
-        with suppress(GitmemError, OSError, DatabaseUnusableError), self._locked():
+        with suppress(GitmemError, OSError, DatabaseUnusableError), self.locked():
             return self.projection.heal()
         return False
 
@@ -81,7 +109,7 @@ class Opened:
     def run(self, batch: list[Ticket]) -> None:
         """Save a batch of changes and set each ticket's answer."""
         try:
-            with self._locked():
+            with self.locked():
                 try:
                     self._run_locked(batch)
                 finally:
@@ -109,12 +137,13 @@ class Opened:
                 draft.begin()
             for ticket in batch:
                 _attempt(draft, ticket)
-            if not draft.staged and not draft.files:
+            if draft.head == head and not draft.files:
                 break
             try:
                 if draft.head.tip != head.tip and draft.head.tip is not None:
-                    before_swap = self.projection.hold if projecting else _nothing
-                    self.repository.publish(head.tip, draft.head.tip, draft.staged, before_swap)
+                    self.repository.publish(
+                        head.tip, draft.head.tip, draft.staged, self._before_swap(draft, projecting)
+                    )
             except TipMovedError:
                 self.repository.trees.forget()
                 continue
@@ -123,7 +152,10 @@ class Opened:
                 self.projection.let_go()
                 raise
             self._head = draft.head
-            self._follow(draft, state)
+            if draft.joined:
+                self._follow_joined(draft, head.root, projecting=projecting)
+            else:
+                self._follow(draft, state)
             break
         else:
             raise StorageError("main kept moving while saving. Stop whatever rewrites it, then try again.")
@@ -144,6 +176,8 @@ class Opened:
                 number = self.catalog.apply(connection, draft.events, state.number, rejected=state.rejected)
                 if draft.declared:
                     self._catch_up.set_resources(connection, draft.head.root)
+                for name in draft.settled:
+                    self.catalog.settle(connection, name)
                 if state.noted:
                     self.catalog.clear_unprojected(connection, (text_path(change.path) for change in draft.files))
                 for path, base in lagging.items():
@@ -154,6 +188,42 @@ class Opened:
         except (DatabaseUnusableError, OSError, GitmemError):
             with suppress(OSError):
                 self.catalog.discard()
+
+    def _before_swap(self, draft: Draft, projecting: bool) -> Callable[[], object]:
+        if not projecting:
+            return _nothing
+        return self._expect_much if draft.joined else self.projection.hold
+
+    def _expect_much(self) -> None:
+        """Files are about to lag that other people's commits changed: should we be killed, look at all of them."""
+        with suppress(DatabaseUnusableError), self.catalog.transaction() as connection:
+            self.catalog.set_unchecked(connection, True)
+        self.projection.hold()
+
+    def _follow_joined(self, draft: Draft, before: Oid, *, projecting: bool) -> None:
+        """The same after another history has been joined: the index reads it, the files lag and are healed."""
+        try:
+            assert draft.head.tip is not None
+            unchecked = self._rebuilt(draft.head.tip)
+            if not projecting:
+                return
+            changes = self.repository.trees.changes(before, draft.head.root)
+            bases = {path: was.oid if was else None for path, was, _ in changes} | draft.lying()
+            with self.catalog.transaction() as connection:
+                self.catalog.set_unchecked(connection, unchecked)
+                for path, base in bases.items():
+                    self.catalog.set_unprojected(connection, text_path(path), base)
+            self.projection.heal()
+        except (DatabaseUnusableError, OSError, GitmemError):
+            with suppress(OSError):
+                self.catalog.discard()
+
+    def _rebuilt(self, tip: Oid) -> bool:
+        """Bring the index to a joined tip; whether it had to be made anew, and so forgot what lagged."""
+        with self.catalog.transaction() as connection:
+            self.catalog.set_unchecked(connection, False)
+        self._catch_up.run(tip)
+        return self.catalog.is_unchecked()
 
     def bring_up(self) -> Head:
         """Bring the index to the tip, whoever moved it. Needs the lock."""
@@ -209,7 +279,7 @@ class Opened:
 
     def _fresh_locked(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
         try:
-            with self._locked():
+            with self.locked():
                 self.bring_up()
                 return look(self.catalog)[1]
         except StorageError as error:

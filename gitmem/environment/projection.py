@@ -12,6 +12,7 @@ from gitmem.database import DatabaseUnusableError
 from gitmem.environment.aftermath import aftermath, changed
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.comparison import differs
+from gitmem.environment.history import FILE_MODES
 from gitmem.environment.lagging import Search
 from gitmem.environment.layout import text_path
 from gitmem.environment.rows import State
@@ -23,7 +24,7 @@ from gitmem.git.journal import Record
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.git.stage import Stage, Staged, UnusableIndexError
-from gitmem.git.trees import Path
+from gitmem.git.trees import FILE, Entry, Path
 
 if TYPE_CHECKING:
     from gitmem.environment.draft import FileChange
@@ -163,7 +164,7 @@ class Projection:
         changes: dict[bytes, Staged | None] = {}
         for path, stat in stats.items():
             entry = self._repository.trees.find(root, path)
-            changes[os.fsencode(text_path(path))] = Staged(entry.oid, stat) if entry else None
+            changes[os.fsencode(text_path(path))] = Staged(entry.oid, stat, _staged_mode(entry)) if entry else None
         reach("before-stage")
         try:
             self._stage.update(changes)
@@ -259,7 +260,11 @@ class Projection:
         entry = self._repository.trees.find(root, path)
         file = self._worktree.read(path)
         if entry is None:
-            return file.absent, None
+            with suppress(OSError):
+                return file.absent or (base is not None and self._worktree.remove(path, base)), None
+            return False, None
+        if entry.mode not in FILE_MODES:
+            return True, None  # a link or a submodule that somebody committed: never made here
         if file.oid == entry.oid:
             return True, file.stat
         try:
@@ -267,6 +272,10 @@ class Projection:
         except (OSError, DamagedError):
             stat = None
         return stat is not None, stat
+
+
+def _staged_mode(entry: Entry) -> int:
+    return FILE if entry.mode in FILE_MODES else entry.mode
 
 
 def _merged(files: Sequence[FileChange]) -> list[FileChange]:

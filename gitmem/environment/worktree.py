@@ -99,6 +99,24 @@ class WorkTree:
         os.rename(temporary, name, dst_dir_fd=parent)
         return True
 
+    def remove(self, path: Path, expected: Oid) -> bool:
+        """Remove a file that holds the blob `expected`; an edit is put back. Raises OSError."""
+        temporary = f"{self._scratch}/{scratch_name()}"
+        try:
+            with self._parent(path, create=False) as parent:
+                os.rename(path[-1], temporary, src_dir_fd=parent)
+                if _is(_read(temporary), {expected}):
+                    os.unlink(temporary)
+                    return True
+                try:
+                    os.link(temporary, path[-1], dst_dir_fd=parent)
+                    os.unlink(temporary)
+                except FileExistsError:
+                    os.rename(temporary, f"{path[-1]}.kept-{scratch_name()}", dst_dir_fd=parent)
+        except FileNotFoundError:
+            return True
+        return False
+
     def move(self, old: Path, new: Path) -> bool:
         """Move a file with whatever a person has put into it; False where that cannot be done."""
         with suppress(FileNotFoundError, NotADirectoryError):
