@@ -101,12 +101,13 @@ class Session:
         """
         return unseal(self._admission, token)
 
-    def narrow(self, token: str, select: Iterable[str]) -> tuple[Toolbox, str]:
-        """The tools for some of what an earlier render selected, and their own token. Nothing is recalled.
+    def narrow(self, token: str, select: Iterable[str] | None) -> tuple[Toolbox, str]:
+        """The tools for some of what an earlier render selected, or all, and their own token. Nothing is recalled.
 
         Raises InvalidRequestError for a token as `render_from` does, and for what it did not select.
         """
-        toolbox = self.render_from(token).narrowed(select)
+        whole = self.render_from(token)
+        toolbox = whole if select is None else whole.narrowed(select)
         return toolbox, seal(self._admission, toolbox.shown)
 
     def toolbox(self, shown: Mapping[str, str | None]) -> Toolbox:

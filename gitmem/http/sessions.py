@@ -74,7 +74,7 @@ def end(call: Call) -> Answer:
 def render(call: Call) -> Answer:
     session, select = _session(call), call.body.select
     if call.body.render is not UNSET:
-        toolbox, token = session.narrow(call.body.render, () if select is UNSET else select)
+        toolbox, token = session.narrow(call.body.render, None if select is UNSET else select)
         return as_json({"render": token, "memory": {}, "tools": toolbox.tools.mcp()})
     made = session.render([binding.resource for binding in session.bindings] if select is UNSET else select)
     memory = {resource: view.to_json() for resource, view in made.selected.items()}
