@@ -6,17 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from gitmem.codec import Content
+from gitmem.codec import Content, encode
 from gitmem.environment.draft import Draft
 from gitmem.environment.history import FILE_MODES, Reader, checked
 from gitmem.environment.layout import Name, locate, named_by, text_path
 from gitmem.errors import InvalidDocumentError, RemoteHistoryError
 from gitmem.git.ancestry import merge_base
 from gitmem.git.commits import Clash
-from gitmem.git.objects import Oid
+from gitmem.git.objects import Oid, object_id
 from gitmem.git.repository import Repository
-from gitmem.git.trees import EMPTY_TREE, Entry, Path
+from gitmem.git.trees import EMPTY_TREE, FILE, Entry, Path
 from gitmem.limits import MAX_BYTES_CEILING
+from gitmem.merging import merge_documents
 
 _BOTH: Final = "both sides changed it; theirs stands, ours stays in the history"
 
@@ -135,7 +136,7 @@ class Joining:
             if _oid(entry) == _oid(old):
                 self._edits[path] = mine
             else:
-                self._settle(name, path, mine, entry)
+                self._settle(name, path, old, mine, entry)
         for path in our_others:
             mine, entry = self._trees.find(ours, path), self._trees.find(self._root, path)
             if path not in others:
@@ -145,7 +146,7 @@ class Joining:
         self._done.merged = True
         self._draft.merge(self._theirs, self._edits, self._blobs, f"merge {self._where}", sorted(self._done.clashes))
 
-    def _settle(self, name: Name, path: Path, mine: Entry | None, entry: Entry | None) -> None:
+    def _settle(self, name: Name, path: Path, old: Entry | None, mine: Entry | None, entry: Entry | None) -> None:
         """Merge a document that both sides changed, each to something else."""
         stored = self._draft.get(name)
         refused = text_path(path) in self._done.refused
@@ -159,8 +160,20 @@ class Joining:
             if stored is not None:
                 self._edits[path] = mine  # so does ours
             return
-        if theirs != stored.content:
+        base = checked(self._read(old), name.id, MAX_BYTES_CEILING) if old else None
+        merged = merge_documents(base, stored.content, theirs)
+        if merged is None or len(merged.text.encode()) > self._limit(name):
             self._done.clashes.append(Clash(*name, stored.revision, self._revision(name)))
+        elif merged == stored.content:
+            self._edits[path] = mine
+        elif merged != theirs:
+            data = encode(merged)
+            self._blobs.append(data)
+            self._edits[path] = Entry(FILE, object_id("blob", data))
+
+    def _limit(self, name: Name) -> int:
+        memory = self._draft.find_resource(name.resource)
+        return memory.provider.max_bytes if memory else MAX_BYTES_CEILING
 
     def _revision(self, name: Name) -> Oid:
         return next(Reader(self._repository).versions(self._theirs, name)).commit

@@ -68,6 +68,25 @@ def test_different_documents_merge_and_keep_their_revisions(machines: tuple[Mach
     assert len(git(one.tree, "rev-list", "--parents", "-1", "main").split()) == 3
 
 
+def test_one_document_merges_field_by_field_and_line_by_line(machines: tuple[Machine, Machine]) -> None:
+    one, two = machines
+    first = one.write("workshop", "1\n2\n3\n4\n5")
+    one.environment.sync()
+    two.environment.sync()
+    one.notes.patch("workshop", title="Of one", if_match=first.revision)
+    one.write("workshop", "1!\n2\n3\n4\n5")
+    two.notes.patch("workshop", agent_writes="disabled", if_match=first.revision)
+    two.write("workshop", "1\n2\n3\n4\n5!")
+    one.environment.sync()
+    assert two.environment.sync().conflicts == ()
+    one.environment.sync()
+    agree(one, two)
+    merged = one.notes.read("workshop")
+    assert (merged.title, merged.agent_writes, merged.text) == ("Of one", "disabled", "1!\n2\n3\n4\n5!")
+    assert merged.revision == one.tip
+    assert len(one.notes.history("workshop").versions) == 6
+
+
 def test_a_merge_survives_a_rebuild_of_the_index(machines: tuple[Machine, Machine]) -> None:
     one, two = machines
     one.write("mine", "of one")
@@ -138,6 +157,21 @@ def test_what_people_commit_with_plain_git_comes_along(machines: tuple[Machine, 
     assert not (two.tree / "notes" / "byhand.json").exists()
     with pytest.raises(gitmem.PreconditionFailedError):
         two.notes.create("byhand", title="again")
+    agree(one, two)
+
+
+def test_hand_edits_are_adopted_before_what_comes_in(machines: tuple[Machine, Machine]) -> None:
+    one, two = machines
+    one.write("workshop", "1\n2\n3\n4\n5")
+    one.environment.sync()
+    two.environment.sync()
+    one.write("workshop", "one\n2\n3\n4\n5")
+    one.environment.sync()
+    path = two.tree / "notes" / "workshop.json"
+    path.write_text(path.read_text().replace('"5"', '"five"'))
+    two.environment.sync()
+    assert two.notes.read("workshop").text == "one\n2\n3\n4\nfive"
+    one.environment.sync()
     agree(one, two)
 
 
