@@ -11,9 +11,10 @@ import pytest
 
 import gitmem
 from gitmem import Documents
-from tests.support import clean_environment, git
+from tests.support import clean_environment, fsck, git
 from tests.workshop import NOTES, ManualClock, listed
 
+LONG = gitmem.document_memory(max_bytes=16_384)
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 DOCUMENT = """{
@@ -325,3 +326,18 @@ def answers_of(environment: gitmem.Environment) -> dict[str, object]:
         for document_id in gone:
             found[f"{resource.id}/{document_id} history"] = documents.history(document_id).to_json()
     return found
+
+
+@pytest.mark.parametrize("stored_bytes", [65_534, 65_535, 65_536, 131_069, 131_070, 131_071])
+def test_an_object_of_any_size_is_one_that_git_reads(environment: gitmem.Environment, stored_bytes: int) -> None:
+    # A stored block of a zlib stream holds 65,535 bytes (RFC 1951, 3.2.4); these objects end about there.
+    environment.deploy(agent="tutor", memories=[gitmem.define_memory(id="long", description="Long notes.", provider=LONG)])
+    notes = environment.documents("long")
+    repository = Path(environment.folder)
+    text = "\n" * (stored_bytes // 8 - 13)  # an empty line takes eight bytes in the file
+    probe = notes.create("probe", title="T", text=text)
+    size = int(git(repository, "cat-file", "-s", f"{probe.revision}:long/probe.json"))
+    more = stored_bytes - size - len(f"blob {stored_bytes}\0")
+    saved = notes.create("exact", title="T", text=text + "x" * more)
+    assert int(git(repository, "cat-file", "-s", f"{saved.revision}:long/exact.json")) == size + more
+    assert not fsck(repository)

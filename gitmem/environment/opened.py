@@ -92,6 +92,8 @@ class Opened:
         if "courier" in self.__dict__:
             self.courier.close()
         self._upkeep.close()
+        if self.worktree:
+            self.worktree.clear_away()
         self.catalog.close()
         self.repository.close()
 
@@ -100,6 +102,9 @@ class Opened:
         return self.repository.locked(self.settings.lock_seconds)
 
     def _heal(self) -> bool:
+        if self.worktree:
+            with suppress(OSError):
+                self.worktree.clear_away()
         with suppress(GitmemError, OSError, DatabaseUnusableError), self.locked():
             return self.projection.heal()
         return False

@@ -17,6 +17,7 @@ from gitmem.git.trees import Path
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MOST_REPLACED: Final = 128
 
 
 class File(NamedTuple):
@@ -41,6 +42,7 @@ class WorkTree:
     def __init__(self, folder: str, scratch: str) -> None:
         self._folder = folder
         self._scratch = scratch
+        self._replaced: list[str] = []
 
     def read(self, path: Path) -> File:
         """What lies at `path` now."""
@@ -68,8 +70,15 @@ class WorkTree:
                 placed = self._placed(temporary, path[-1], parent, object_id("blob", data), expected)
                 return os.stat(path[-1], dir_fd=parent, follow_symlinks=False) if placed else None
             finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary)
+                self._replaced.append(temporary)
+                if len(self._replaced) > _MOST_REPLACED:
+                    self.clear_away()
+
+    def clear_away(self) -> None:
+        """Remove what was replaced. Freeing a file's blocks is slow, so it is not done within a save."""
+        while self._replaced:
+            with suppress(IndexError, FileNotFoundError):
+                os.unlink(self._replaced.pop())
 
     def _placed(self, temporary: str, name: str, parent: int, new: Oid, expected: set[Oid | None]) -> bool:
         if None in expected:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha1
+from struct import Struct
 from typing import Final, Literal
 
 import pygit2
@@ -22,6 +23,8 @@ Kind = Literal["blob", "tree", "commit"]
 _VANISHING_FOLDERS: Final = 20
 _KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _DEEPEST_ALTERNATE: Final = 5
+_BLOCK: Final = Struct("<BHH")
+_MOST_IN_A_BLOCK: Final = 0xFFFF
 _DAMAGE: Final = (OSError, ValueError, zlib.error, pygit2.GitError)
 
 
@@ -131,7 +134,7 @@ class Objects:
         Stored, not deflated: housekeeping packs it later, and zlib's set-up would be most of the cost.
         """
         temporary = f"{scratch}/{scratch_name()}"
-        write_file(temporary, zlib.compress(b"%b %d\0" % (kind.encode(), len(data)) + data, 0), 0o444)
+        write_file(temporary, _stored(b"%b %d\0%b" % (kind.encode(), len(data), data)), 0o444)
         try:
             _rename_into(temporary, self.loose_path(oid))
         except BaseException:
@@ -145,6 +148,17 @@ class Objects:
             f"The {kind} {name} is damaged or missing ({why}). The rest stays readable; "
             "fetch that object from a clone, or see gitmem doctor.",
         )
+
+
+def _stored(raw: bytes) -> bytes:
+    """A zlib stream that holds `raw` as it is (RFC 1950; RFC 1951, 3.2.4), made without a compressor's memory."""
+    parts = [b"\x78\x01"]
+    for at in range(0, len(raw), _MOST_IN_A_BLOCK):
+        piece = raw[at : at + _MOST_IN_A_BLOCK]
+        is_last = at + _MOST_IN_A_BLOCK >= len(raw)
+        parts += _BLOCK.pack(is_last, len(piece), len(piece) ^ 0xFFFF), piece
+    parts.append(zlib.adler32(raw).to_bytes(4, "big"))
+    return b"".join(parts)
 
 
 def _rename_into(temporary: str, path: str) -> None:

@@ -119,7 +119,8 @@ class Repository:
 
     @contextmanager
     def _prepared_lock(self, seconds: float) -> Generator[None, None, None]:
-        os.makedirs(self.scratch, exist_ok=True)
+        if not os.path.isdir(self.scratch):
+            os.makedirs(self.scratch, exist_ok=True)
         with self._lock.hold(seconds):
             yield
 
@@ -360,6 +361,8 @@ class Repository:
 
     def rebasing_main(self) -> bool:
         """Whether a rebase of main is under way, here or in a linked worktree: its abort would reset main."""
+        if _REBASES.isdisjoint(os.listdir(self.git_dir)):
+            return False
         with_head = [
             os.path.join(place, folder, "head-name")
             for place in ("", *self._linked_worktrees())
@@ -376,10 +379,8 @@ class Repository:
 
     def operation_in_progress(self) -> str | None:
         """The name of a merge, cherry-pick, revert, rebase or bisect under way."""
-        for name, file in _OPERATIONS.items():
-            if os.path.exists(os.path.join(self.git_dir, file)):
-                return name
-        return None
+        there = set(os.listdir(self.git_dir))
+        return next((name for name, file in _OPERATIONS.items() if file in there), None)
 
     def person(self) -> Person | None:
         """The identity that plain git would commit with, from Git's configuration files."""
@@ -395,6 +396,7 @@ class Repository:
             return ""
 
 
+_REBASES: Final = frozenset(("rebase-merge", "rebase-apply", "worktrees"))
 _OPERATIONS: Final = {
     "merge": "MERGE_HEAD",
     "cherry-pick": "CHERRY_PICK_HEAD",

@@ -17,6 +17,9 @@ _IDLE_SECONDS: Final = 5.0
 _LAST_TRY_SECONDS: Final = 1.0
 _MOST_HEALINGS: Final = 1_000
 _BREATH_SECONDS: Final = 0.0002
+_BUSY_SECONDS: Final = 0.5
+_BUSY_REST: Final = 9
+"""While saves go on, packing rests nine times as long as it works: two threads share one interpreter."""
 _NOTHING_TO_TIDY_SECONDS: Final = 600.0
 
 
@@ -40,9 +43,12 @@ class Upkeep:
         self._tidy_again = 0.0
         self._due = False
         self._closing = False
+        self._saved_at = 0.0
+        self._breathed_at = 0.0
 
     def wake(self) -> None:
         """Something was saved."""
+        self._saved_at = time.monotonic()
         if self._due:
             return
         with self._condition:
@@ -116,6 +122,7 @@ class Upkeep:
         packed = 0
         with suppress(GitmemError, OSError, _Closing):
             repository = Repository(self._repository.folder, durable=self._repository.durable)
+            self._breathed_at = time.monotonic()
             try:
                 packed = Housekeeping(repository, self._breathe).run()
             finally:
@@ -126,7 +133,10 @@ class Upkeep:
     def _breathe(self) -> None:
         if self._closing:
             raise _Closing
-        time.sleep(_BREATH_SECONDS)
+        now = time.monotonic()
+        is_busy = now - self._saved_at < _BUSY_SECONDS
+        time.sleep(max(_BREATH_SECONDS, (now - self._breathed_at) * _BUSY_REST) if is_busy else _BREATH_SECONDS)
+        self._breathed_at = time.monotonic()
 
 
 class _Closing(Exception):
