@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pygit2
 
+from tests.benchmarks import http
 from tests.benchmarks.figures import AtSize, Results, Sample, Shared
 from tests.benchmarks.measures import HISTORY_AT, MEMORY_OPERATIONS, PROCESSES, SHARED_AT, THREADS
 from tests.benchmarks.peers import DULWICH, GIT, GITMEM, GITPYTHON, MODULES, SQLITE
@@ -52,6 +53,12 @@ def render(results: Results) -> str:
         "",
         _table(("measure", "found", "goal"), list(_measures(results))),
     ))
+
+
+def render_http(found: http.HttpResults) -> str:
+    """The server under load."""
+    about = f"The server under load: {http.CONNECTIONS} connections, {http.DOCUMENTS:,} documents, saves are durable"
+    return "\n".join((about, "", _table(http.HEAD, http.rows(found))))
 
 
 _RATIOS = (
