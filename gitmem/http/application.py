@@ -21,6 +21,7 @@ from gitmem.http.page import mount
 from gitmem.http.page.signins import SignIns
 from gitmem.http.readings import Readings
 from gitmem.http.routes import OPERATIONS
+from gitmem.http.routing import Routing
 from gitmem.http.serving import Serving
 
 
@@ -43,7 +44,7 @@ def application(serving: Serving, guard: Guard, signins: SignIns) -> ASGIApp:
             await asyncio.to_thread(serving.close)
             log.flush()
 
-    return Front(Router(routes, redirect_slashes=False, default=nowhere, lifespan=lifespan), guard, log)
+    return Front(Routing(Router(routes, redirect_slashes=False, default=nowhere, lifespan=lifespan)), guard, log)
 
 
 def _stop_waiting_at_the_end(serving: Serving) -> None:

@@ -37,6 +37,8 @@ def authorize(caller: Caller, access: Access, project_id: str | None) -> None:
 
 
 def _token(headers: Mapping[str, list[str]]) -> bytes:
+    if "authorization" not in headers and len(headers.get("x-api-key", ())) == 1:
+        return headers["x-api-key"][0].encode("latin-1").strip()
     tokens = {line.encode("latin-1").strip() for line in headers.get("x-api-key", ())}
     tokens |= {_bearer(line) for line in headers.get("authorization", ())}
     if not tokens:

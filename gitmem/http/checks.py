@@ -6,7 +6,8 @@ project: a stranger learns nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from gitmem.errors import InvalidRequestError
@@ -17,9 +18,27 @@ from gitmem.http.operations import Call, Condition, Operation
 Check = Callable[[Call], Awaitable[None] | None]
 
 
-def checks_of(operation: Operation) -> list[Check]:
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """The checks that apply to an operation: of who asks, then of the rest.
+
+    `again` are those of the rest that a request must pass although its path and query were found
+    right before, as those of an answer that is kept.
+    """
+
+    who: Sequence[Check]
+    rest: Sequence[Check]
+    again: Sequence[Check]
+
+
+def checks_of(operation: Operation) -> Checks:
     """The checks that apply to an operation, in their order."""
-    return [check for check, applies, _ in ORDER if applies(operation)]
+    found = [check for check, applies, _ in ORDER if applies(operation)]
+    return Checks(
+        who=[check for check in found if check in {_who, _may}],
+        rest=[check for check in found if check not in {_who, _may}],
+        again=[check for check in found if check is _condition],
+    )
 
 
 def _who(call: Call) -> None:

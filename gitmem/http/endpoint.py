@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -11,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from gitmem.errors import ErrorCode, GitmemError
 from gitmem.http.answers import Answer, Refusal, not_modified, of_error, refused
-from gitmem.http.checks import Check, checks_of
+from gitmem.http.checks import Check, Checks, checks_of
 from gitmem.http.front import CALLER, HEADERS
 from gitmem.http.operations import Call, Operation, Waiter
 from gitmem.http.readings import Readings, read
@@ -42,19 +41,23 @@ class Endpoint:
             return
         operation, checks = found
         call = Call(self._serving, operation, scope[HEADERS], scope["path_params"], scope["query_string"], receive)
-        # Whoever goes away before the body is whole gets no answer.
-        with suppress(ConnectionError):
+        try:
             answer = await self._answer(call, checks)
             scope[CALLER] = call.caller.id
             await answer.send(send)
+        except ConnectionError:
+            # Whoever goes away before the body is whole gets no answer.
+            return
 
-    async def _answer(self, call: Call, checks: Iterable[Check]) -> Answer:
+    async def _answer(self, call: Call, checks: Checks) -> Answer:
         try:
-            for check in checks:
-                step = check(call)
-                if step is not None:
-                    await step
-            answer = await (self._read(call) if call.operation.pure else self._do(call))
+            await _check(call, checks.who)
+            answer = self._readings.find(call) if call.operation.pure else None
+            if answer is not None:
+                await _check(call, checks.again)
+            else:
+                await _check(call, checks.rest)
+                answer = await (self._read(call) if call.operation.pure else self._do(call))
         except GitmemError as error:
             return of_error(error)
         except Refusal as refusal:
@@ -68,12 +71,16 @@ class Endpoint:
         return await self._serving.run(partial(handler, call), writes=call.operation.access == "write")
 
     async def _read(self, call: Call) -> Answer:
-        known = self._readings.find(call)
-        if known is not None:
-            return known
         reading = await self._serving.run(partial(read, call), writes=False)
         self._readings.keep(call, reading)
         return reading.answer
+
+
+async def _check(call: Call, checks: Iterable[Check]) -> None:
+    for check in checks:
+        step = check(call)
+        if step is not None:
+            await step
 
 
 async def unknown(scope: Scope, receive: Receive, send: Send) -> None:

@@ -7,7 +7,7 @@ machine; what it cannot do is forge Host and Origin.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -23,13 +23,12 @@ class Guard:
     any Host may come: who reaches such a server needs a key."""
 
     local: bool
-    names: Collection[str] = ()
+    names: frozenset[str] = frozenset()
 
     def check(self, hosts: Sequence[str], origins: Sequence[str]) -> None:
         """Raises ForbiddenError for a foreign Host or Origin."""
         host = hosts[0] if len(hosts) == 1 else ""
-        name = _name(host)
-        if (self.local or self.names) and not (is_loopback_name(name) or name in self.names):
+        if (self.local or self.names) and not _is_served(host, self.names):
             raise ForbiddenError(
                 f"The Host {ascii(host)[:80]} is not served here. Start gitmem serve with --allow-host."
             )
@@ -50,6 +49,11 @@ class Guard:
 
 
 @lru_cache(maxsize=256)
+def _is_served(host: str, names: frozenset[str]) -> bool:
+    name = _name(host)
+    return is_loopback_name(name) or name in names
+
+
 def is_loopback_name(name: str) -> bool:
     """Whether a host name always means this machine."""
     if name == "localhost" or name.endswith(".localhost"):

@@ -114,7 +114,7 @@ def test_a_refused_binding_is_named(api: Api, memory: object, says: str) -> None
     [
         ("tutor", 400, "invalid_request"), ("tutor@staging", 400, "invalid_request"), ("", 400, "invalid_request"),
         ("@development", 400, "invalid_request"), ("Tutor@development", 400, "invalid_request"),
-        ("tutor@production", 404, "not_found"), ("nobody@development", 404, "not_found"),
+        ("undeployed@production", 404, "not_found"), ("nobody@development", 404, "not_found"),
     ],
 )  # fmt: skip
 def test_another_agent_is_refused(api: Api, agent: str, status: int, code: str) -> None:
