@@ -66,13 +66,16 @@ class Documents:
 
     # Reading
 
-    def read(self, document_id: str, *, at: str | None = None) -> Document:
+    def read(self, document_id: str, *, at: str | None = None, fresh: bool = False) -> Document:
         """A document as it is, or as it was at a revision of its history.
 
+        `fresh` asks the environment's upstream first, here as in `list` and `history`; where there
+        is none, every read is fresh.
         `at` may be shortened to seven digits or more. Raises NotFoundError for a missing or deleted
         document, or an unknown revision; DamagedError where Git cannot read it.
         """
         name = self._name(document_id)
+        self._refresh(fresh)
         memory = self._memory()
         if at is not None:
             version = self._version(name, at)
@@ -87,12 +90,13 @@ class Documents:
         row = self._live(name)
         return info_shown(document_id, memory, row if row.meta else self._environment.read(name, row)[0])
 
-    def list(self, *, cursor: str | None = None, matching: str = "") -> Page:
+    def list(self, *, cursor: str | None = None, matching: str = "", fresh: bool = False) -> Page:
         """A page of at most 50 documents without text: newest update first, then by id.
 
         `matching` keeps those whose id or title contains it, in whatever case. Paging is live: what
         changes meanwhile moves. Raises InvalidCursorError.
         """
+        self._refresh(fresh)
         listing = self._listing(f"list {matching}" if matching else "list")
         after = cursors.decode(listing, cursor) if cursor is not None else None
         memory = self._memory()
@@ -123,9 +127,10 @@ class Documents:
                 return found[:limit]
             after = rows[-1][1].updated, rows[-1][0]
 
-    def history(self, document_id: str, *, cursor: str | None = None) -> History:
+    def history(self, document_id: str, *, cursor: str | None = None, fresh: bool = False) -> History:
         """A page of at most 50 versions, newest first; of a deleted document too."""
         name = self._name(document_id)
+        self._refresh(fresh)
         listing = self._listing(f"history {document_id}")
         before = cursors.decode(listing, cursor)[0] if cursor is not None else None
         self._memory()
@@ -287,6 +292,10 @@ class Documents:
         return self._environment.save(change)
 
     # Inside
+
+    def _refresh(self, fresh: bool) -> None:
+        if fresh:
+            self._environment.refresh()
 
     def _name(self, document_id: str) -> Name:
         return Name(self.resource, check_document_id(document_id))

@@ -10,6 +10,8 @@ NAMES: Final = (
     "after-objects",
     "before-barrier",
     "after-barrier",
+    "before-push",
+    "after-push",
     "before-swap",
     "after-swap",
     "before-index",

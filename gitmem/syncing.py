@@ -97,6 +97,8 @@ class _Sync:
         parts = self._environment.parts()
         with parts.locked():
             self._peer.note(tip)
+            if upstream := parts.upstream():
+                upstream.is_back()
 
     def _left(self) -> float:
         left = self._deadline - time.monotonic()

@@ -28,11 +28,18 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_environment(options: Options) -> Generator[AnyEnvironment, None, None]:
-    """The environment that the command is about, closed at the end. Raises what opening raises."""
+def opened_environment(options: Options, *, fresh: bool = False) -> Generator[AnyEnvironment, None, None]:
+    """The environment that the command is about, closed at the end. Raises what opening raises.
+
+    `fresh` brings it to where its upstream is first, which only its own machine can.
+    """
     if options.named_url is None:
         with options.opened() as environment:
+            if fresh:
+                environment.refresh()
             yield environment
+    elif fresh:
+        raise InvalidRequestError("A server reads what it has; --fresh is for a store on this machine. Leave it out.")
     else:
         with opened_project(options) as (project, _):
             yield project.environment(options.environment or "development")

@@ -13,3 +13,4 @@ document: Final = click.argument("document_id", metavar="ID", shell_complete=com
 if_match: Final = click.option(
     "--if-match", metavar="REV", help="Only where the document is still at this revision; the current one unless given."
 )
+fresh: Final = click.option("--fresh", is_flag=True, help="Ask the upstream first, where there is one.")

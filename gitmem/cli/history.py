@@ -21,12 +21,13 @@ _SHORT: Final = 12
 @command("log")
 @arguments.resource
 @arguments.document
-def log(options: Options, resource: str, document_id: str) -> None:
+@arguments.fresh
+def log(options: Options, resource: str, document_id: str, fresh: bool) -> None:
     """List the versions of a document.
 
     The newest comes first. Works for deleted documents too.
     """
-    with opened_environment(options) as environment:
+    with opened_environment(options, fresh=fresh) as environment:
         versions = list(every_version(environment.documents(resource), document_id))
     if options.json:
         say_json({"versions": [version.to_json() for version in versions]})

@@ -16,9 +16,10 @@ from gitmem.records import Document, DocumentInfo, Writer
 
 @command("list")
 @arguments.resource
-def list_documents(options: Options, resource: str) -> None:
+@arguments.fresh
+def list_documents(options: Options, resource: str, fresh: bool) -> None:
     """List documents, the newest update first."""
-    with opened_environment(options) as environment:
+    with opened_environment(options, fresh=fresh) as environment:
         found = list(every_document(environment.documents(resource)))
     if options.json:
         say_json({"documents": [info.to_json() for info in found]})
@@ -30,9 +31,10 @@ def list_documents(options: Options, resource: str) -> None:
 @arguments.resource
 @arguments.document
 @click.option("--revision", metavar="REV", help="As it was at this revision.")
-def show(options: Options, resource: str, document_id: str, revision: str | None) -> None:
+@arguments.fresh
+def show(options: Options, resource: str, document_id: str, revision: str | None, fresh: bool) -> None:
     """Show a document."""
-    with opened_environment(options) as environment:
+    with opened_environment(options, fresh=fresh) as environment:
         document = environment.documents(resource).read(document_id, at=revision)
     if options.json:
         say_json(document.to_json())

@@ -125,6 +125,14 @@ class EnvironmentRepository:
 
     # Reading
 
+    def refresh(self) -> None:
+        """Before a read that must see whatever any machine has saved: bring main to where the upstream is.
+
+        Nothing where there is no upstream. Raises RemoteUnreachableError, RemoteRefusedError, RemoteHistoryError.
+        """
+        if self.exists:
+            self.parts().refresh()
+
     def find(self, name: Name) -> Row | None:
         """The newest row of a document, dead or alive; None for an id never used."""
         return self._fresh(lambda catalog: catalog.find(name))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from gitmem.codec import Content, decode
 from gitmem.database import DatabaseUnusableError
@@ -29,6 +29,7 @@ from gitmem.git.upkeep import Upkeep
 if TYPE_CHECKING:
     from gitmem.environment.draft import Draft
     from gitmem.environment.peers import Peer
+    from gitmem.environment.upstream import Upstream
     from gitmem.git.courier import Courier
     from gitmem.git.remotes import Remote, RemoteConfig
 
@@ -51,6 +52,15 @@ class Ticket:
         self.done = False
 
 
+class _Step(NamedTuple):
+    """One attempt to save: a draft, where it began, and whether the working tree follows."""
+
+    draft: Draft
+    head: Head
+    state: State
+    projecting: bool
+
+
 class Opened:
     """What an open environment works with."""
 
@@ -66,6 +76,7 @@ class Opened:
         self._upkeep = Upkeep(self.repository, heal=self._heal, needs_healing=self.projection.needs_healing)
         self._person = self.repository.person() or settings.author
         self._head: Head | None = None
+        self._upstream: Upstream | None = None
         self._state = State(None, 1, False, False, False, False)
 
     @cached_property
@@ -127,45 +138,108 @@ class Opened:
                 raise
 
     def _run_locked(self, batch: list[Ticket]) -> None:
-        from gitmem.environment.draft import Draft  # reading does without
-
+        upstream = None if batch[0].alone else self.upstream()
         for _ in range(_RETRIES):
-            head, state = self.bring_up(), self._state
-            projecting = self.projection.ready(state)
-            if projecting and state.unchecked:
-                state = self.catalog.state()
-            draft = Draft(
-                self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
-                self._person, self.projection.left_out,
-            )  # fmt: skip
-            if head.tip is None:
-                draft.begin()
+            step = self._step()
             for ticket in batch:
-                _attempt(draft, ticket)
-            if draft.head == head and not draft.files:
-                break
-            try:
-                if draft.head.tip != head.tip and draft.head.tip is not None:
-                    self.repository.publish(
-                        head.tip, draft.head.tip, draft.staged, self._before_swap(draft, projecting)
-                    )
-            except TipMovedError:
-                self.repository.trees.forget()
+                _attempt(step.draft, ticket)
+            if upstream and not self._taken(upstream, step):
+                self._join(upstream.peer, upstream.theirs)
                 continue
-            except BaseException:
-                self.repository.trees.forget()
-                self.projection.let_go()
-                raise
-            self._head = draft.head
-            if draft.joined:
-                self._follow_joined(draft, head.root, projecting=projecting)
-            else:
-                self._follow(draft, state)
-            break
+            if self._landed(step):
+                break
+            if upstream:
+                # It has landed where it counts; somebody moved main here meanwhile.
+                with suppress(GitmemError, OSError):
+                    self._join(upstream.peer, step.draft.head.tip)
+                break
         else:
             raise StorageError("main kept moving while saving. Stop whatever rewrites it, then try again.")
         for ticket in batch:
             ticket.done = True
+
+    def _step(self) -> _Step:
+        """A draft on the newest tip."""
+        from gitmem.environment.draft import Draft  # reading does without
+
+        head, state = self.bring_up(), self._state
+        projecting = self.projection.ready(state)
+        if projecting and state.unchecked:
+            state = self.catalog.state()
+        draft = Draft(
+            self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
+            self._person, self.projection.left_out,
+        )  # fmt: skip
+        if head.tip is None:
+            draft.begin()
+        return _Step(draft, head, state, projecting)
+
+    def _landed(self, step: _Step) -> bool:
+        """Publish what a draft adds; False where somebody else moved main first."""
+        draft, head = step.draft, step.head
+        if draft.head == head and not draft.files:
+            return True
+        try:
+            if draft.head.tip != head.tip and draft.head.tip is not None:
+                self.repository.publish(head.tip, draft.head.tip, draft.staged, self._before_swap(step))
+        except TipMovedError:
+            self.repository.trees.forget()
+            return False
+        except BaseException:
+            self.repository.trees.forget()
+            self.projection.let_go()
+            raise
+        self._head = draft.head
+        if draft.joined:
+            self._follow_joined(step)
+        else:
+            self._follow(draft, step.state)
+        return True
+
+    # With an upstream
+
+    def upstream(self) -> Upstream | None:
+        """The environment's upstream, if its configuration names one."""
+        remote = self.remotes.upstream() if self.repository.names_upstream() else None
+        if remote is None:
+            self._upstream = None
+        elif self._upstream is None or self._upstream.peer.remote != remote:
+            from gitmem.environment.upstream import Upstream
+
+            self._upstream = Upstream(self.repository, self.peer(remote), self.settings.upstream_seconds)
+        return self._upstream
+
+    def _taken(self, upstream: Upstream, step: _Step) -> bool:
+        """Whether the upstream stands for a draft; what was made for it is forgotten where not."""
+        try:
+            self.repository.refuse_rebase()
+            taken = upstream.takes(step.draft)
+        except BaseException:
+            self.repository.trees.forget()
+            raise
+        if not taken:
+            self.repository.trees.forget()
+        return taken
+
+    def _join(self, peer: Peer, theirs: Oid | None) -> None:
+        """Join what a peer has, and only then remember that it is there."""
+        from gitmem.environment.joining import Joining
+
+        for _ in range(_RETRIES if theirs else 0):
+            assert theirs is not None
+            step = self._step()
+            Joining(self.repository, step.draft, theirs, peer.remote.name).run()
+            if self._landed(step):
+                peer.note(theirs)
+                return
+
+    def refresh(self) -> None:
+        """Bring main to where the upstream is now. Raises RemoteUnreachableError, RemoteRefusedError."""
+        upstream = self.upstream()
+        if upstream and upstream.has_moved(self.repository.tip()):
+            with self.locked():
+                self._join(upstream.peer, upstream.theirs)
+            self._upkeep.wake()
 
     def _follow(self, draft: Draft, state: State) -> None:
         """Bring working tree, `.git/index` and index up to a landed save.
@@ -194,10 +268,10 @@ class Opened:
             with suppress(OSError):
                 self.catalog.discard()
 
-    def _before_swap(self, draft: Draft, projecting: bool) -> Callable[[], object]:
-        if not projecting:
+    def _before_swap(self, step: _Step) -> Callable[[], object]:
+        if not step.projecting:
             return _nothing
-        return self._expect_much if draft.joined else self.projection.hold
+        return self._expect_much if step.draft.joined else self.projection.hold
 
     def _expect_much(self) -> None:
         """Files are about to lag that other people's commits changed: should we be killed, look at all of them."""
@@ -205,14 +279,15 @@ class Opened:
             self.catalog.set_unchecked(connection, True)
         self.projection.hold()
 
-    def _follow_joined(self, draft: Draft, before: Oid, *, projecting: bool) -> None:
+    def _follow_joined(self, step: _Step) -> None:
         """The same after another history has been joined: the index reads it, the files lag and are healed."""
         try:
+            draft = step.draft
             assert draft.head.tip is not None
             unchecked = self._rebuilt(draft.head.tip)
-            if not projecting:
+            if not step.projecting:
                 return
-            changes = self.repository.trees.changes(before, draft.head.root)
+            changes = self.repository.trees.changes(step.head.root, draft.head.root)
             bases = {path: was.oid if was else None for path, was, _ in changes} | draft.lying()
             with self.catalog.transaction() as connection:
                 self.catalog.set_unchecked(connection, unchecked)

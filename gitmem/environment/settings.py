@@ -14,7 +14,8 @@ from gitmem.git.repository import LOCK_SECONDS
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """How an environment is kept: `durable` flushes before a save is acknowledged; `worktree` keeps
-    every document as a file; `author` is the owner's identity where Git's configuration has none."""
+    every document as a file; `author` is the owner's identity where Git's configuration has none;
+    `upstream_seconds` is how long a save waits for an answer of the upstream, where there is one."""
 
     durable: bool = True
     worktree: bool = True
@@ -22,6 +23,7 @@ class Settings:
     clock: Clock = system_clock
     progress: Progress = silent
     lock_seconds: float = LOCK_SECONDS
+    upstream_seconds: float = 10.0
 
 
 DEFAULTS: Final = Settings()

@@ -49,6 +49,8 @@ class Repository:
         self._lock = WriterLock(os.path.join(self.derived, "lock"))
         self._journal = Journal(os.path.join(self.derived, "journal"))
         self._seen_end = 0
+        self._config_stamp: tuple[int, int] | None = None
+        self._names_upstream = False
         self.lost_writes = False
         """Whether writes were lost before this opening: by a power loss, or by a disk that went away."""
         self.flush_followers: Callable[[Sequence[Record]], None] = lambda records: None
@@ -137,11 +139,7 @@ class Repository:
         Raises TipMovedError, having written nothing, where main is not at `old`; BusyError while
         main is being rebased; StorageError where the disk refuses, with main where it was.
         """
-        if self.rebasing_main():
-            raise busy(
-                f"A rebase of main is under way in {self.folder}, and aborting it would undo a save",
-                "Finish it (git rebase --continue) or abort it, then try again.",
-            )
+        self.refuse_rebase()
         self._hold_main(old, new)
         recorded = False
         try:
@@ -358,6 +356,26 @@ class Repository:
     def ignores_case(self) -> bool:
         """Whether this disk cannot tell names that differ in case only, as Git found when it was made."""
         return self._config.flag("core.ignorecase")
+
+    def refuse_rebase(self) -> None:
+        """Raise BusyError while main is being rebased."""
+        if self.rebasing_main():
+            raise busy(
+                f"A rebase of main is under way in {self.folder}, and aborting it would undo a save",
+                "Finish it (git rebase --continue) or abort it, then try again.",
+            )
+
+    def names_upstream(self) -> bool:
+        """Whether the configuration may name an upstream of gitmem's: a look that every save can afford."""
+        try:
+            stat = os.stat(f"{self.git_dir}/config")
+            if self._config_stamp != (stat.st_mtime_ns, stat.st_ino):
+                with open(f"{self.git_dir}/config", "rb") as file:
+                    self._names_upstream = b"upstream" in file.read().lower()
+                self._config_stamp = stat.st_mtime_ns, stat.st_ino
+        except OSError:
+            return False
+        return self._names_upstream
 
     def rebasing_main(self) -> bool:
         """Whether a rebase of main is under way, here or in a linked worktree: its abort would reset main."""

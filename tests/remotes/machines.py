@@ -13,9 +13,17 @@ from tests.workshop import NOTES
 class Machine:
     """A store with project "bot", and its development environment. `hub` is its remote "origin"."""
 
-    def __init__(self, folder: Path, hub: str, *, upstream: bool = False, offline: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        hub: str,
+        *,
+        upstream: bool = False,
+        offline: bool = False,
+        settings: gitmem.Settings | None = None,
+    ) -> None:
         self.folder = folder
-        self.store = gitmem.open_store(folder, create=True)
+        self.store = gitmem.open_store(folder, create=True, settings=settings or gitmem.Settings())
         self.environment = self.store.project("bot").create().environment("development")
         self.remote: Remote = self.environment.remotes.add("origin", hub, upstream=upstream, offline=offline)
 

@@ -29,6 +29,12 @@ class Proxy:
         """From the next connection on, pass everything."""
         self.hang_after = self.break_after = None
 
+    def cut(self) -> None:
+        """Break every connection that there is."""
+        for one in list(self._sockets):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
     def __enter__(self) -> Proxy:
         self._thread.start()
         return self
