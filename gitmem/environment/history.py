@@ -364,7 +364,7 @@ class Reader:
             entries = [locate(self._trees, self._tree(parent), name)[1] for parent in commit.parents]
             same = [p for p, e in zip(commit.parents, entries, strict=True) if (e and e.oid) == (now and now.oid)]
             if same:
-                walk.aside.extend(parent for parent in commit.parents if parent not in same)
+                walk.aside.extend(parent for parent in commit.parents if parent != same[0])
                 oid = same[0]
                 continue
             if now is not None or entries:

@@ -146,7 +146,9 @@ def _asked(
 
 def _line(stream: IO[bytes], deadline: float) -> bytes:
     """A line, which the process writes whole; empty where the time is up, or at the end."""
-    ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
+    waiting = select.poll()  # select.select takes no descriptor above 1023
+    waiting.register(stream, select.POLLIN)
+    ready = waiting.poll(max(0.0, deadline - time.monotonic()) * 1000)
     return stream.readline() if ready else b""
 
 
