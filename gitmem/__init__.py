@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gitmem.admission import BindingState
     from gitmem.bindings import Binding
     from gitmem.client.client import Client
+    from gitmem.conflicts import DocumentConflict
     from gitmem.documents import Documents
     from gitmem.environment.settings import Settings
     from gitmem.environment.status import FileStatus, Status
@@ -33,12 +34,16 @@ if TYPE_CHECKING:
         RemoteHistoryError,
         RemoteRefusedError,
         RemoteUnreachableError,
+        RemoteHistoryError,
+        RemoteRefusedError,
+        RemoteUnreachableError,
         SessionClosedError,
         StorageError,
         ToolArgumentError,
         UnauthorizedError,
     )
     from gitmem.events import SessionEvent
+    from gitmem.git.remotes import Remote
     from gitmem.memory import define_memory, document_memory
     from gitmem.recall import MemorySource, MemoryView
     from gitmem.records import (
@@ -60,6 +65,7 @@ if TYPE_CHECKING:
     from gitmem.sessions import Session, SessionInfo, SessionPage, Sessions
     from gitmem.starting import Started, StartedDocument
     from gitmem.store import Environment, Project, Store, open_store
+    from gitmem.syncing import Synced
     from gitmem.toolbox import Toolbox
     from gitmem.tools import Tools, ToolSpec
 
@@ -73,6 +79,7 @@ __all__ = [
     "DamagedError",
     "Deployment",
     "Document",
+    "DocumentConflict",
     "DocumentInfo",
     "Documents",
     "Environment",
@@ -101,6 +108,7 @@ __all__ = [
     "Provider",
     "ReadDocument",
     "Rejected",
+    "Remote",
     "RemoteHistoryError",
     "RemoteRefusedError",
     "RemoteUnreachableError",
@@ -120,6 +128,7 @@ __all__ = [
     "Status",
     "StorageError",
     "Store",
+    "Synced",
     "ToolArgumentError",
     "ToolSpec",
     "Toolbox",
@@ -135,7 +144,7 @@ __all__ = [
 _MODULES = (  # ruff: ignore[non-empty-init-module]
     "errors", "records", "memory", "store", "documents", "environment.settings", "environment.status",
     "bindings", "admission", "recall", "render", "results", "sessions", "starting", "events", "toolbox", "tools",
-    "client.client",
+    "git.remotes", "conflicts", "syncing", "client.client",
 )  # fmt: skip
 
 
