@@ -7,7 +7,9 @@ import sqlite3
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Final
+
+_DELETIONS: Final = 20
 
 
 class DatabaseUnusableError(Exception):
@@ -36,20 +38,27 @@ class Database:
         """This thread's connection to the file that lies there now. Raises DatabaseUnusableError."""
         if self._memory:
             return self._memory
-        try:
-            inode = os.stat(self.path).st_ino
-        except (FileNotFoundError, NotADirectoryError):
-            inode = 0
-        held: tuple[int, sqlite3.Connection] | None = getattr(self._local, "held", None)
-        if held and held[0] == inode:
-            return held[1]
-        connection = self._connected()
-        self._all.append(connection)
-        self._local.held = (os.stat(self.path).st_ino, connection)
-        return connection
+        held: tuple[int, int, sqlite3.Connection] | None = getattr(self._local, "held", None)
+        for _ in range(_DELETIONS):
+            inode, log = self._inodes()
+            if held and inode and held[0] == inode:
+                if held[1] != log:
+                    raise DatabaseUnusableError(f"{self.path}-wal was deleted while it was in use")
+                return held[2]
+            connection = self._connected()
+            self._all.append(connection)
+            # What was opened may have been deleted before, or just now: then nobody else sees what goes into it.
+            self._local.held = held = (*self._inodes(), connection)
+        raise DatabaseUnusableError(f"{self.path} is deleted again and again")
+
+    def _inodes(self) -> tuple[int, int]:
+        """What tells the file, and its write-ahead log, from others that may lie there later."""
+        return _inode(self.path), _inode(f"{self.path}-wal")
 
     def _connected(self) -> sqlite3.Connection:
         try:
+            with suppress(OSError):
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
             connection = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False, timeout=10, cached_statements=64
             )
@@ -138,6 +147,13 @@ class Database:
             yield from self.connection().execute(sql, values)
         except sqlite3.Error as error:
             raise _unusable(error) from error
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 def _unusable(error: sqlite3.Error) -> DatabaseUnusableError:

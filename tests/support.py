@@ -105,6 +105,7 @@ def fsck(folder: Path) -> str:
         ["git", "-C", os.fspath(folder), "fsck", "--no-dangling", "--no-progress"],
         capture_output=True,
         text=True,
+        errors="replace",
         env=clean_environment(),
         check=False,
     )

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gitmem.codec import loads
 from gitmem.control.ledger import Ledger, Snapshot, parsed
 from gitmem.database import Database, DatabaseBusyError, DatabaseUnusableError
 from gitmem.errors import BusyError, DamagedError
-from gitmem.git.objects import Oid
+from gitmem.git.objects import Oid, object_id
 from gitmem.git.trees import EMPTY_TREE
+
+if TYPE_CHECKING:
+    from gitmem.git.courier import Progress
 
 _SCHEMA: Final = """
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), tree BLOB NOT NULL);
-CREATE TABLE sessions (id TEXT PRIMARY KEY, alias TEXT NOT NULL, record BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE sessions (id TEXT PRIMARY KEY, alias TEXT NOT NULL, record BLOB NOT NULL, blob BLOB NOT NULL)
+WITHOUT ROWID;
 CREATE INDEX sessions_recent ON sessions (alias, id DESC);
 """
-_SCHEMA_VERSION: Final = 1
+_SCHEMA_VERSION: Final = 2
 _FOLDER: Final = ("sessions",)
 _BEHIND_EVERY_ID: Final = "~"
+_REPORT_EVERY: Final = 500
+# Records come in the order of hashes. Sorted by id they fill the tables from one end to the other, which is
+# several times as fast.
+_READ: Final = "CREATE TEMP TABLE read (id, alias, record, blob)"
+_FILL: Final = "INSERT OR REPLACE INTO sessions SELECT * FROM read ORDER BY id"
 
 
 class SessionIndex:
     """Which sessions there are. It follows the tree of records by what differs from its last look."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, progress: Progress = lambda what, done, total: None) -> None:
         self._ledger = ledger
+        self._progress = progress
         self._database = Database(os.path.join(ledger.derived, "sessions.sqlite"), _SCHEMA, _SCHEMA_VERSION)
         self._lock = threading.Lock()
 
@@ -64,38 +75,64 @@ class SessionIndex:
             self._follow(connection, snapshot)
             # An id begins with the time when it was made.
             rows = connection.execute(
-                "SELECT record FROM sessions WHERE alias = ? AND id < ? ORDER BY id DESC LIMIT ?",
+                "SELECT id, record, blob FROM sessions WHERE alias = ? AND id < ? ORDER BY id DESC LIMIT ?",
                 (alias, before if before is not None else _BEHIND_EVERY_ID, limit),
             ).fetchall()
-        return [loads(record) for (record,) in rows]
+        return [_checked(alias, *row) for row in rows]
 
     def _follow(self, connection: sqlite3.Connection, snapshot: Snapshot) -> None:
         found = connection.execute("SELECT tree FROM state").fetchone()
         old: Oid = found[0] if found else EMPTY_TREE
+        if not isinstance(old, bytes) or len(old) != len(EMPTY_TREE):
+            raise DatabaseUnusableError("the index of sessions names no tree")
         new = snapshot.folder(_FOLDER)
         if old == new:
             return
         try:
-            _take(connection, snapshot, old, new)
+            self._take(connection, snapshot, old, new)
         except DamagedError:
             if old == EMPTY_TREE:
                 raise
             connection.execute("DELETE FROM sessions")
-            _take(connection, snapshot, EMPTY_TREE, new)
+            self._take(connection, snapshot, EMPTY_TREE, new)
         connection.execute("INSERT OR REPLACE INTO state VALUES (1, ?)", (new,))
 
+    def _take(self, connection: sqlite3.Connection, snapshot: Snapshot, old: Oid, new: Oid) -> None:
+        gone: list[str] = []
+        connection.execute("DROP TABLE IF EXISTS read")
+        connection.execute(_READ)
+        connection.executemany("INSERT INTO read VALUES (?, ?, ?, ?)", self._rows(snapshot, old, new, gone))
+        connection.execute(_FILL)
+        connection.execute("DROP TABLE read")
+        connection.executemany("DELETE FROM sessions WHERE id = ?", ((session_id,) for session_id in gone))
 
-def _take(connection: sqlite3.Connection, snapshot: Snapshot, old: Oid, new: Oid) -> None:
-    gone: list[str] = []
-    connection.executemany("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", _rows(snapshot, old, new, gone))
-    connection.executemany("DELETE FROM sessions WHERE id = ?", ((session_id,) for session_id in gone))
+    def _rows(self, snapshot: Snapshot, old: Oid, new: Oid, gone: list[str]) -> Iterator[tuple[str, str, bytes, Oid]]:
+        for done, (name, blob) in enumerate(snapshot.changes(old, new)):
+            if blob is None:
+                gone.append(name.removesuffix(".json"))
+            else:
+                data = snapshot.data(blob)
+                yield name.removesuffix(".json"), _alias(blob, data), data, blob
+            if done % _REPORT_EVERY == 0:
+                self._progress("reading sessions", done, None)
 
 
-def _rows(snapshot: Snapshot, old: Oid, new: Oid, gone: list[str]) -> Iterator[tuple[str, str, bytes]]:
-    for name, blob in snapshot.changes(old, new):
-        if blob is None:
-            gone.append(name.removesuffix(".json"))
-        else:
-            data = snapshot.data(blob)
-            value = parsed(blob, data)
-            yield value["id"], value["alias"], data
+def _alias(blob: Oid, data: bytes) -> str:
+    """The environment that a record names; quick where it is what gitmem writes. Raises DamagedError."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        value = parsed(blob, data)
+    found = value.get("alias") if isinstance(value, dict) else None
+    if not isinstance(found, str):
+        raise DamagedError(blob.hex(), f"The record {blob.hex()} in control.git is not a session.")
+    return found
+
+
+def _checked(alias: str, session_id: object, record: object, blob: object) -> Any:
+    """The record of a row. SQLite does not notice bytes that have changed on the disk: we do."""
+    if isinstance(record, bytes) and object_id("blob", record) == blob:
+        value = loads(record)
+        if (value["id"], value["alias"]) == (session_id, alias):
+            return value
+    raise DatabaseUnusableError("a row of the index of sessions is damaged")

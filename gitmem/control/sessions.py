@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gitmem.bindings import Binding, bindings_from
 from gitmem.clock import to_rfc3339
@@ -14,6 +14,9 @@ from gitmem.errors import ConflictError, DamagedError, InvalidRequestError, NotF
 from gitmem.git.objects import Oid
 from gitmem.git.trees import Path
 from gitmem.ids import is_id, new_id
+
+if TYPE_CHECKING:
+    from gitmem.git.courier import Progress
 
 _KEPT: Final = 1_000
 
@@ -74,9 +77,9 @@ class _Kept:
 class SessionRecords:
     """The sessions of one project. A record lies where a hash of its id says, so cost stays flat."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, progress: Progress) -> None:
         self._ledger = ledger
-        self._index = SessionIndex(ledger)
+        self._index = SessionIndex(ledger, progress)
         self._kept: dict[str, _Kept] = {}
 
     def close(self) -> None:

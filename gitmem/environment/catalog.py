@@ -244,6 +244,13 @@ class Catalog(Database):
         connection.execute("UPDATE state SET tip = NULL, number = 1, unchecked = 0")
 
     @staticmethod
+    def check_still(connection: sqlite3.Connection, state: State) -> None:
+        """Raise DatabaseUnusableError where the file was deleted, or written, since `state` was read from it."""
+        found = connection.execute("SELECT tip, number FROM state").fetchone()
+        if found != (state.tip, state.number):
+            raise DatabaseUnusableError(f"the index stands at {found}, not where it stood")
+
+    @staticmethod
     def set_tip(connection: sqlite3.Connection, tip: Oid, number: int) -> None:
         """Let the index stand at `tip`; the next version gets `number`."""
         connection.execute("UPDATE state SET tip = ?, number = ?", (tip, number))

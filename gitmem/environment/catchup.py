@@ -53,6 +53,7 @@ class CatchUp:
         before = self._repository.commit(known).tree
         root = self._repository.commit(tip).tree
         with self._catalog.transaction() as connection:
+            self._catalog.check_still(connection, state)
             for commit in new:
                 events = self._take(connection, commit, number)
                 number += len(events)

@@ -11,7 +11,9 @@ from typing import Final
 from gitmem import codec
 from gitmem.clock import Clock
 from gitmem.codec import Content, decode, encode
+from gitmem.database import DatabaseUnusableError
 from gitmem.environment.catalog import Catalog
+from gitmem.environment.doubt import misses
 from gitmem.environment.handedits import Adopt, Leave, PutBack, Standing, judge, lost
 from gitmem.environment.history import SETTLE, Reader, meta_of
 from gitmem.environment.layout import RESOURCE_FILE, Name, locate, named_by, split, text_path
@@ -67,8 +69,11 @@ class Draft:
         clock: Clock,
         person: Person | None,
         left_out: Callable[[Path], str | None],
+        *,
+        doubting: bool,
     ) -> None:
         self._left_out = left_out
+        self._doubting = doubting
         self._repository = repository
         self._catalog = catalog
         self._worktree = worktree
@@ -93,14 +98,17 @@ class Draft:
 
     def resource(self, name: str) -> Memory:
         """A resource's declaration. Raises NotFoundError."""
-        found = self.declared.get(name) or self._catalog.resource(name)
+        found = self.find_resource(name)
         if found is None:
             raise NotFoundError(f"There is no resource {name} here. Declare it and deploy, or see gitmem resources.")
         return found
 
     def find_resource(self, name: str) -> Memory | None:
         """A resource's declaration, or None."""
-        return self.declared.get(name) or self._catalog.resource(name)
+        found = self.declared.get(name) or self._catalog.resource(name)
+        if found is None:
+            self._check_index(self._catalog.tip())
+        return found
 
     def get(self, name: Name) -> Stored | None:
         """A document as it stands; None for an id that was never used.
@@ -196,12 +204,24 @@ class Draft:
     def _stored(self, name: Name) -> Stored | None:
         if name in self._rows:
             return self._rows[name]
-        _, row = self._catalog.find(name)
+        stands_at, row = self._catalog.find(name)
+        self._check_index(stands_at)
         if row is None:
+            if self._doubting and not self.joined:
+                self._doubt(name)
             return None
         if row.dead:
             return Stored(row.revision, None, row.updated, row.writer)
         return Stored(row.revision, lambda: self._content(name, row), row.updated, row.writer)
+
+    def _check_index(self, stands_at: Oid | None) -> None:
+        if stands_at != self.published:
+            raise DatabaseUnusableError("the index was deleted while a change looked into it")
+
+    def _doubt(self, name: Name) -> None:
+        """An id that exists must not be given out again because bytes of the index have changed on the disk."""
+        if misses(self._catalog, self._repository.trees, self.head.root, name):
+            raise DatabaseUnusableError(f"the index does not know {name}")
 
     def _content(self, name: Name, row: Row) -> Content:
         blob = row.blob or Reader(self._repository).blob_at(row.revision, name)

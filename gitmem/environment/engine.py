@@ -135,7 +135,7 @@ class EnvironmentRepository:
 
     def find(self, name: Name) -> Row | None:
         """The newest row of a document, dead or alive; None for an id never used."""
-        return self._fresh(lambda catalog: catalog.find(name))
+        return self.parts().find(name) if self._is_there() else None
 
     def recent(
         self, resource: str, after: tuple[int, str] | None, limit: int, matching: str = ""
@@ -181,10 +181,13 @@ class EnvironmentRepository:
 
     def _fresh(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
         """Look into the index at a moment when it stands at the tip of main."""
+        return self.parts().fresh(look) if self._is_there() else None
+
+    def _is_there(self) -> bool:
         if not self.exists:
             refuse_foreign_folder(self.folder)
-            return None
-        return self.parts().fresh(look)
+            return False
+        return True
 
 
 def _taken(waiting: deque[Ticket]) -> list[Ticket]:

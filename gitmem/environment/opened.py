@@ -12,6 +12,7 @@ from gitmem.codec import Content, decode
 from gitmem.database import DatabaseUnusableError
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.catchup import CatchUp
+from gitmem.environment.doubt import contradicts, misses
 from gitmem.environment.history import Reader, meta_of
 from gitmem.environment.layout import Name, text_path
 from gitmem.environment.projection import Projection
@@ -78,6 +79,7 @@ class Opened:
         self._head: Head | None = None
         self._upstream: Upstream | None = None
         self._state = State(None, 1, False, False, False, False)
+        self._doubted: Oid | None = None
 
     @cached_property
     def remotes(self) -> RemoteConfig:
@@ -140,9 +142,13 @@ class Opened:
     def _run_locked(self, batch: list[Ticket]) -> None:
         upstream = None if batch[0].alone else self.upstream()
         for _ in range(_RETRIES):
-            step = self._step()
-            for ticket in batch:
-                _attempt(step.draft, ticket)
+            try:
+                step = self._step()
+                for ticket in batch:
+                    _attempt(step.draft, ticket)
+            except DatabaseUnusableError:
+                self._distrust()
+                continue
             if upstream and not self._taken(upstream, step):
                 self._join(upstream.peer, upstream.theirs)
                 continue
@@ -168,7 +174,7 @@ class Opened:
             state = self.catalog.state()
         draft = Draft(
             self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
-            self._person, self.projection.left_out,
+            self._person, self.projection.left_out, doubting=head.tip != self._doubted,
         )  # fmt: skip
         if head.tip is None:
             draft.begin()
@@ -252,6 +258,7 @@ class Opened:
             reach("after-projection")
             reach("before-index")
             with self.catalog.transaction() as connection:
+                self.catalog.check_still(connection, state)
                 number = self.catalog.apply(connection, draft.events, state.number, rejected=state.rejected)
                 if draft.declared:
                     self._catch_up.set_resources(connection, draft.head.root)
@@ -361,7 +368,12 @@ class Opened:
         try:
             with self.locked():
                 self.bring_up()
-                return look(self.catalog)[1]
+                try:
+                    return look(self.catalog)[1]
+                except DatabaseUnusableError:
+                    self._distrust()
+                    self.bring_up()
+                    return look(self.catalog)[1]
         except StorageError as error:
             if isinstance(error, DamagedError) or os.access(self.repository.derived, os.W_OK):
                 raise
@@ -370,7 +382,48 @@ class Opened:
         self.bring_up()
         return look(self.catalog)[1]
 
+    def find(self, name: Name) -> Row | None:
+        row = self.fresh(lambda catalog: catalog.find(name))
+        if row is None and self._doubt(lambda root: misses(self.catalog, self.repository.trees, root, name)):
+            return self.fresh(lambda catalog: catalog.find(name))
+        return row
+
+    def _doubt(self, is_wrong: Callable[[Oid], bool]) -> bool:
+        """Make the index anew where the tree at which it stands proves it wrong; whether it was."""
+        if not self._proves(is_wrong):
+            return False
+        with self.locked():
+            self.bring_up()
+            if self._proves(is_wrong):
+                self._distrust()
+        return True
+
+    def _proves(self, is_wrong: Callable[[Oid], bool]) -> bool:
+        with suppress(DamagedError, DatabaseUnusableError):
+            tip = self.repository.tip()
+            if tip is not None and tip != self._doubted and self.catalog.tip() == tip:
+                return is_wrong(self.repository.commit(tip).tree)
+        return False
+
+    def _distrust(self) -> None:
+        """Throw the index away: once for each tip, so that what is wrong elsewhere makes no endless work."""
+        with suppress(StorageError):
+            self._doubted = self.repository.tip()
+        with suppress(OSError):
+            self.catalog.discard()
+        self.repository.trees.forget()  # some of them belong to a draft that is given up
+
     def read(self, name: Name, row: Row) -> tuple[Row, Content]:
+        try:
+            return self._read(name, row)
+        except DamagedError:
+            wrong = row.blob and self._doubt(lambda root: contradicts(self.repository.trees, root, name, row))
+            again = self.find(name) if wrong else None
+            if again is None or again.dead:
+                raise
+        return self._read(name, again)
+
+    def _read(self, name: Name, row: Row) -> tuple[Row, Content]:
         blob = row.blob or self.reader.blob_at(row.revision, name)
         content = decode(self.repository.objects.read(blob, "blob"), name.id)
         if content is None:
@@ -383,9 +436,10 @@ class Opened:
     def versions(self, name: Name, row: Row, before: int | None, limit: int) -> list[VersionRow]:
         if row.merged:
             return self._merged_versions(name, before, limit)
+        found = self.fresh(lambda catalog: (catalog.tip(), catalog.versions(name, before, limit))) or []
         return [
             v if v.blob or v.operation == "delete" else v._replace(blob=self.reader.blob_at(v.revision, name))
-            for v in self.catalog.versions(name, before, limit)
+            for v in found
         ]
 
     def _merged_versions(self, name: Name, before: int | None, limit: int) -> list[VersionRow]:
@@ -413,6 +467,8 @@ def _attempt(draft: Draft, ticket: Ticket) -> None:
     try:
         ticket.result = ticket.change(draft)
         ticket.error = None
+    except DatabaseUnusableError:
+        raise  # it says nothing about the change, which runs again on an index made anew
     except Exception as error:
         ticket.error = error
         draft.roll_back(mark)

@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from gitmem.errors import BusyError, GitmemError, StorageError
@@ -108,7 +108,8 @@ def replace_cheaply(temporary: str, path: str) -> None:
     """Put `temporary` at `path` in one step, whatever lay there. Raises OSError."""
     try:
         if exchange(temporary, path):
-            os.unlink(temporary)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
             return
     except FileNotFoundError:
         pass

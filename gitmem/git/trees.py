@@ -150,6 +150,9 @@ class Trees:
         """Each file that differs between two trees: its path, and its entry before and after."""
         if old == new:
             return
+        if old == EMPTY_TREE:
+            yield from ((path, None, entry) for path, entry in self.walk(new, at))
+            return
         for name, was, now in self.differing(old, new):
             path = (*at, name)
             if (was or now or _NOTHING).is_folder:
