@@ -399,11 +399,15 @@ class Opened:
         return True
 
     def _proves(self, is_wrong: Callable[[Oid], bool]) -> bool:
-        with suppress(DamagedError, DatabaseUnusableError):
+        try:
             tip = self.repository.tip()
-            if tip is not None and tip != self._doubted and self.catalog.tip() == tip:
-                return is_wrong(self.repository.commit(tip).tree)
-        return False
+            if tip is None or tip == self._doubted or self.catalog.tip() != tip:
+                return False
+            return is_wrong(self.repository.commit(tip).tree)
+        except DatabaseUnusableError:
+            return True
+        except DamagedError:
+            return False
 
     def _distrust(self) -> None:
         """Throw the index away: once for each tip, so that what is wrong elsewhere makes no endless work."""
