@@ -187,6 +187,7 @@ class Reader:
     def _compared(self, commit: Commit) -> Iterator[Event | Rejection]:
         before = self._tree(commit.parents[0]) if commit.parents else EMPTY_TREE
         seen: set[Name] = set()
+        from_sides: dict[Oid, set[Name]] = {}
         for path, _, _ in self._trees.changes(before, commit.tree):
             name = named_by(path)
             if name is None or name in seen:
@@ -198,14 +199,16 @@ class Reader:
                 continue
             source = self._parent_with(commit, name, now) if len(commit.parents) > 1 else None
             if source:
-                yield from self._attributed(source, name)
+                from_sides.setdefault(source, set()).add(name)
                 continue
             try:
                 yield self.event(commit, name, was, now)
             except Rejection as rejection:
                 yield rejection
-            if len(seen) > 100_000:
+            if len(seen) > 100_000 and not from_sides:
                 seen.clear()
+        for source, names in from_sides.items():
+            yield from self._attributed(source, names)
 
     def event(self, commit: Commit, name: Name, was: Entry | None, now: Entry | None) -> Event:
         """What a commit did to the document that was one entry before, and is another now. Raises Rejection."""
@@ -285,12 +288,57 @@ class Reader:
         yield from reversed(others)
         yield from map(Aside, sorted(names))
 
-    def _attributed(self, start: Oid, name: Name) -> Iterator[Event | Rejection]:
-        newest = self._newest(start, name, _Walk({}, []))
-        event = newest.event if newest else None
-        for found in [event] if event else self.versions(start, name):
-            yield found._replace(merged=True)
-            return
+    def _attributed(self, start: Oid, names: set[Name]) -> Iterator[Event]:
+        newest = self.newest(start, names)
+        for name in sorted(names):
+            event = newest.get(name) or next(self.versions(start, name), None)
+            if event:
+                yield event._replace(merged=True)
+
+    def newest(self, start: Oid, names: set[Name]) -> dict[Name, Event]:
+        """The newest version of many documents as seen from `start`, by the rule for merges, in one walk.
+
+        What was left invalid is missing.
+        """
+        found: dict[Name, Event] = {}
+        heap = [(0, start)]
+        wanted = {start: set(names)}
+        while heap:
+            _, oid = heappop(heap)
+            here = wanted.pop(oid, None)
+            if not here:
+                continue
+            commit = self._repository.commit(oid)
+            for parent, these in self._passed(commit, here, found):
+                if parent not in wanted:
+                    heappush(heap, (-self._repository.commit(parent).updated, parent))
+                wanted.setdefault(parent, set()).update(these)
+        return found
+
+    def _passed(self, commit: Commit, names: set[Name], found: dict[Name, Event]) -> Iterator[tuple[Oid, set[Name]]]:
+        """Take up what a commit did to some documents; the parents where the others are to be looked for."""
+        own = operation_of(commit)
+        if own or touches_no_document(commit):
+            changed = {own[1]} & names if own else set()
+        elif len(commit.parents) < 2:
+            before = self._tree(commit.parents[0]) if commit.parents else EMPTY_TREE
+            changed = {
+                name for path, _, _ in self._trees.changes(before, commit.tree) if (name := named_by(path))
+            } & names
+        else:
+            changed = names
+        after: dict[Oid, set[Name]] = {commit.parents[0]: names - changed} if commit.parents else {}
+        for name in changed:
+            _, now = locate(self._trees, commit.tree, name)
+            entries = [locate(self._trees, self._tree(parent), name)[1] for parent in commit.parents]
+            same = [p for p, e in zip(commit.parents, entries, strict=True) if (e and e.oid) == (now and now.oid)]
+            if same:
+                after.setdefault(same[0], set()).add(name)
+            else:
+                event = self._found(commit, own, name, next((entry for entry in entries if entry), None), now).event
+                if event:
+                    found[name] = event
+        yield from after.items()
 
     def versions(self, start: Oid, name: Name) -> Iterator[Event]:
         """The versions of one document as seen from `start`, those that merges left aside too, each once.

@@ -28,7 +28,6 @@ class Joined:
 
     merged: bool = False
     documents: int = 0
-    clashes: list[Clash] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
 
 
@@ -44,6 +43,7 @@ class Joining:
         self._root = repository.commit(theirs).tree
         self._edits: dict[Path, Entry | None] = {}
         self._blobs: list[bytes] = []
+        self._clashed: dict[Name, Oid] = {}
         self._done = Joined()
 
     def run(self) -> Joined:
@@ -144,7 +144,7 @@ class Joining:
             elif mine != entry:
                 self._done.refused[text_path(path)] = _BOTH
         self._done.merged = True
-        self._draft.merge(self._theirs, self._edits, self._blobs, f"merge {self._where}", sorted(self._done.clashes))
+        self._draft.merge(self._theirs, self._edits, self._blobs, f"merge {self._where}", self._named())
 
     def _settle(self, name: Name, path: Path, old: Entry | None, mine: Entry | None, entry: Entry | None) -> None:
         """Merge a document that both sides changed, each to something else."""
@@ -163,7 +163,7 @@ class Joining:
         base = checked(self._read(old), name.id, MAX_BYTES_CEILING) if old else None
         merged = merge_documents(base, stored.content, theirs)
         if merged is None or len(merged.text.encode()) > self._limit(name):
-            self._done.clashes.append(Clash(*name, stored.revision, self._revision(name)))
+            self._clashed[name] = stored.revision
         elif merged == stored.content:
             self._edits[path] = mine
         elif merged != theirs:
@@ -175,8 +175,10 @@ class Joining:
         memory = self._draft.find_resource(name.resource)
         return memory.provider.max_bytes if memory else MAX_BYTES_CEILING
 
-    def _revision(self, name: Name) -> Oid:
-        return next(Reader(self._repository).versions(self._theirs, name)).commit
+    def _named(self) -> list[Clash]:
+        """The conflicts, each with both revisions."""
+        theirs = Reader(self._repository).newest(self._theirs, set(self._clashed))
+        return [Clash(*name, ours, theirs[name].commit) for name, ours in sorted(self._clashed.items())]
 
 
 def _oid(entry: Entry | None) -> Oid | None:
