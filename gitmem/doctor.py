@@ -13,12 +13,12 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 
 from gitmem.checks import control, leftovers, projection
-from gitmem.checks.agreement import disagreements
+from gitmem.checks.agreement import broken, disagreements
 from gitmem.checks.findings import Finding
 from gitmem.checks.gitfiles import git_files
 from gitmem.checks.history import History
 from gitmem.checks.refs import last_known
-from gitmem.checks.repairs import mend_environment, mend_repository
+from gitmem.checks.repairs import mend_control, mend_environment
 from gitmem.checks.tip import Tip
 from gitmem.database import DatabaseUnusableError
 from gitmem.environment.catalog import Catalog
@@ -88,7 +88,7 @@ def _mended_control(project: Project, found: list[Finding]) -> list[Finding]:
     if not found or any(finding.check == "repository" for finding in found):
         return []
     with closing(Repository(_control_folder(project))) as repository, repository.locked():
-        return list(mend_repository(repository, None, found))
+        return list(mend_control(repository, found))
 
 
 def _control_folder(project: Project) -> str:
@@ -233,6 +233,7 @@ class _Examination:
     def _disagreements(self, index: Catalog, fresh: Catalog, tip: Oid) -> Iterator[Finding]:
         try:
             if index.tip() == tip:
+                yield from broken(index)
                 yield from disagreements(index, fresh)
         except DatabaseUnusableError as error:
             yield _unusable(error)

@@ -33,6 +33,14 @@ def disagreements(index: Catalog, fresh: Catalog) -> Iterator[Finding]:
             yield _finding(resource, "has another declaration than the tip")
 
 
+def broken(index: Catalog) -> Iterator[Finding]:
+    """What SQLite itself finds wrong in the file: an index of a table may not say what the table says."""
+    ((found,),) = index.query("PRAGMA integrity_check(1)")
+    if found != "ok":
+        message = f"Its file is damaged: {' '.join(str(found).split())}. Run gitmem doctor --repair."
+        yield Finding(check="index", subject="index.sqlite", message=message)
+
+
 def _joined(ours: Iterator[tuple[K, T]], theirs: Iterator[tuple[K, T]]) -> Iterator[tuple[K, T | None, T | None]]:
     """Two streams that are sorted by their keys, side by side."""
     left, right = next(ours, None), next(theirs, None)

@@ -9,8 +9,10 @@ from typing import Any, Final
 from gitmem.checks.findings import Finding
 from gitmem.checks.history import History
 from gitmem.codec import loads
+from gitmem.control.index import is_wrong
 from gitmem.environment.catchup import Progress
 from gitmem.environment.layout import text_path
+from gitmem.git.objects import Oid
 from gitmem.git.refs import MAIN
 from gitmem.git.repository import Repository
 from gitmem.git.trees import Path
@@ -37,16 +39,17 @@ def records(repository: Repository, progress: Progress) -> Iterator[Finding]:
     yield from history.findings
     if history.findings:
         return
-    known: dict[str, set[str]] = {folder: set() for folder in _NAMED}
+    known: dict[str, dict[str, Oid]] = {folder: {} for folder in _NAMED}
     references: list[tuple[Path, str, Any]] = []
-    for path, entry in repository.trees.walk(repository.commit(tip).tree):
+    root = repository.commit(tip).tree
+    for path, entry in repository.trees.walk(root):
         try:
             value = loads(repository.objects.read(entry.oid, "blob"))
         except ValueError:
             yield Finding(check="control", subject=text_path(path), message="It is not JSON. See git log of this file.")
             continue
         if path[0] in known:
-            known[path[0]].add(path[-1].removesuffix(".json"))
+            known[path[0]][path[-1].removesuffix(".json")] = entry.oid
         if path[0] in _REFERENCES:
             field, folder = _REFERENCES[path[0]]
             references.append((path, folder, value.get(field) if isinstance(value, dict) else None))
@@ -54,3 +57,7 @@ def records(repository: Repository, progress: Progress) -> Iterator[Finding]:
         if not isinstance(named, str) or named not in known[folder]:
             message = f"It names {named!a}, which is not among the {folder}. See git log of this file."
             yield Finding(check="control", subject=text_path(path), message=message)
+    sessions = repository.trees.get(root).folder("sessions")
+    if sessions is not None and is_wrong(repository.derived, sessions, known["sessions"]):
+        message = "The index of sessions says something else than Git. Run doctor --repair."
+        yield Finding(check="index", subject="sessions.sqlite", message=message)

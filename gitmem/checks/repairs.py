@@ -11,6 +11,7 @@ from typing import Final
 from gitmem.checks.findings import Finding
 from gitmem.checks.gitfiles import has_corrupt_index, index_path
 from gitmem.checks.refs import last_known
+from gitmem.control.index import discard
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.comparison import compared
 from gitmem.environment.engine import EnvironmentRepository
@@ -34,6 +35,14 @@ def mend_repository(repository: Repository, catalog: Catalog | None, found: Sequ
     for oid in sorted(_damaged(found)):
         if repository.objects.mend(oid):
             yield Finding(check="objects", subject=oid.hex(), message="It was written again from the journal.")
+
+
+def mend_control(repository: Repository, found: Sequence[Finding]) -> Iterator[Finding]:
+    """Beyond that, the index of sessions. Needs the lock."""
+    yield from mend_repository(repository, None, found)
+    if any(finding.check == "index" for finding in found):
+        discard(repository.derived)
+        yield Finding(check="index", subject="sessions.sqlite", message="It is made anew when sessions are listed.")
 
 
 def mend_environment(environment: EnvironmentRepository, found: Sequence[Finding]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,7 @@ CREATE INDEX sessions_recent ON sessions (alias, id DESC);
 """
 _SCHEMA_VERSION: Final = 2
 _FOLDER: Final = ("sessions",)
+_FILE: Final = "sessions.sqlite"
 _BEHIND_EVERY_ID: Final = "~"
 _REPORT_EVERY: Final = 500
 # Records come in the order of hashes. Sorted by id they fill the tables from one end to the other, which is
@@ -42,7 +43,7 @@ class SessionIndex:
     def __init__(self, ledger: Ledger, progress: Progress = lambda what, done, total: None) -> None:
         self._ledger = ledger
         self._progress = progress
-        self._database = Database(os.path.join(ledger.derived, "sessions.sqlite"), _SCHEMA, _SCHEMA_VERSION)
+        self._database = _database(ledger.derived)
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -115,6 +116,35 @@ class SessionIndex:
                 yield name.removesuffix(".json"), _alias(blob, data), data, blob
             if done % _REPORT_EVERY == 0:
                 self._progress("reading sessions", done, None)
+
+
+def _database(derived: str) -> Database:
+    return Database(os.path.join(derived, _FILE), _SCHEMA, _SCHEMA_VERSION)
+
+
+def is_wrong(derived: str, tree: Oid, blobs: Mapping[str, Oid]) -> bool:
+    """Whether the index in a folder stands at the tree of records and says anything else than its `blobs` by id."""
+    if not os.path.exists(os.path.join(derived, _FILE)):
+        return False
+    database = _database(derived)
+    try:
+        if database.query("SELECT tree FROM state") != [(tree,)]:
+            return False
+        if database.query("PRAGMA integrity_check(1)") != [("ok",)]:
+            return True
+        rows = database.query("SELECT id, blob FROM sessions")
+        return dict(rows) != blobs or any(
+            object_id("blob", record) != blob for record, blob in database.stream("SELECT record, blob FROM sessions")
+        )
+    except (DatabaseUnusableError, TypeError, ValueError):
+        return True
+    finally:
+        database.close()
+
+
+def discard(derived: str) -> None:
+    """Delete the index in a folder: it is made anew when sessions are listed next. Raises OSError."""
+    _database(derived).discard()
 
 
 def _alias(blob: Oid, data: bytes) -> str:
