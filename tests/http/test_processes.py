@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 import gitmem
+from gitmem.git.housekeeping import PACK_AT
 from tests.http.server import Api, Server, answered, client_of
 from tests.support import clean_environment, git, python
 from tests.support import gitmem as run
@@ -170,3 +171,19 @@ def test_every_answered_write_survives_kill_9(own_store: Path, tmp_path: Path, w
             newest, text, _ = mine[-1]
             # The one write that was under way when the kill came may be there, or not.
             assert int(api.read(newest)["text"]) in {int(text), int(text) + 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_running_server_packs_what_is_due(own_store: Path, tmp_path: Path, workers: str) -> None:
+    with gitmem.open_store(own_store) as store:
+        environment = store.project("bot").environment()
+        many = (gitmem.NewDocument(id=f"d{number}", title="T") for number in range(PACK_AT // 4))
+        assert all(isinstance(made, gitmem.Document) for made in environment.documents("notes").create_many(many))
+    before = int(git(environment.folder, "count-objects").split()[0])
+    with Server(own_store, "--workers", workers, log=tmp_path / "log") as server, client_of(server) as client:
+        api = Api(client)
+        api.created("one-more")
+        while int(git(environment.folder, "count-objects").split()[0]) > before // 10:
+            assert api.read("d7")["title"] == "T"
+        api.created("and-another")
