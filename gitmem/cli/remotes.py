@@ -18,18 +18,18 @@ def remote() -> None:
 
 @command("add")
 @click.argument("name", metavar="NAME")
-@click.argument("url", metavar="URL")
+@click.argument("address", metavar="URL")
 @click.option("--upstream", is_flag=True, help="Make it the authority: no save is done before it is there.")
 @click.option("--offline", is_flag=True, help="With --upstream: while it is away, save here alone.")
 @click.option("--insecure", is_flag=True, help="Let it be plain http.")
-def add(options: Options, name: str, url: str, upstream: bool, offline: bool, insecure: bool) -> None:
+def add(options: Options, name: str, address: str, upstream: bool, offline: bool, insecure: bool) -> None:
     """Add a remote: https, ssh, file, or a path.
 
     It is kept in the repository's Git configuration, so that plain git knows it too. A URL that
     carries a password or a token is refused.
     """
     with options.opened() as environment:
-        added = environment.remotes.add(name, url, upstream=upstream, offline=offline, insecure=insecure)
+        added = environment.remotes.add(name, address, upstream=upstream, offline=offline, insecure=insecure)
     if options.json:
         say_json(added.to_json())
     else:

@@ -85,9 +85,9 @@ def _watch(options: Options, environment: Environment, name: str | None, seconds
 
 
 def _report(done: Synced) -> list[str]:
-    what = "merged" if done.merged else "received" if done.received else "up to date"
-    count = f", {done.received} document{'' if done.received == 1 else 's'} came in" if done.received else ""
-    lines = [f"{done.remote}: {what}{count}{', sent' if done.sent else ''}"]
+    count = f"{done.received} document{'' if done.received == 1 else 's'}"
+    what = [f"{'merged' if done.merged else 'received'} {count}"] if done.merged or done.received else []
+    lines = [f"{done.remote}: {', '.join(what + ['sent'] * done.sent) or 'up to date'}"]
     lines += table(("refused", path, reason) for path, reason in sorted(done.refused.items())) if done.refused else []
     return lines + (table(map(_row, done.conflicts)) if done.conflicts else [])
 

@@ -366,7 +366,7 @@ def test_the_commands(tmp_path: Path, machines: tuple[Machine, Machine]) -> None
     one.environment.sync()
     run = Cli(two.folder)
     run.folder.joinpath("gitmem.toml").write_text('project = "bot"\n')
-    assert run.ok("sync") == "origin: received, 1 document came in\n"
+    assert run.ok("sync") == "origin: received 1 document\n"
     assert run.ok("sync", "origin") == "origin: up to date\n"
     assert run.json("sync")["conflicts"] == []
     assert run.json("conflicts") == {"conflicts": []}
