@@ -17,7 +17,7 @@ _STAMP: Final = rb"> (-?\d+) [+-]\d{4}$"
 _OWN_WRITE: Final = (
     rb"tree [0-9a-f]{40}\n(?:parent ([0-9a-f]{40})\n)?author [^\n]*\ncommitter "
     + re.escape(COMMITTER)
-    + rb" (\d+) \+0000\n\n(?!reshard )([a-z]+) ([a-z0-9-]{1,128})/([A-Za-z0-9_-]{1,128})\n\n"
+    + rb" (\d{1,12}) \+0000\n\n(?!reshard )([a-z]+) ([a-z0-9-]{1,128})/([A-Za-z0-9_-]{1,128})\n\n"
     rb"Gitmem-Writer: (owner|agent)\n(?:Gitmem-Session: ([ -~]+)\n)?"
     rb"Gitmem-Time: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{3})Z\n\Z"
 )
@@ -141,7 +141,7 @@ def own_write(data: bytes) -> OwnWrite | None:
     if found is None:
         return None
     parent, seconds, operation, resource, document_id, kind, session, fraction = found.groups()
-    if (kind == b"agent") != (session is not None):
+    if (kind == b"agent") != (session is not None) or int(seconds) > _LATEST:
         return None
     return OwnWrite(
         bytes.fromhex(parent.decode()) if parent else None,

@@ -163,6 +163,11 @@ def test_ids_sort_by_time(one: int, other: int, random: bytes) -> None:
 PEOPLE = st.builds(Person, st.text(), st.text())
 
 
+@pytest.mark.parametrize("seconds", ["253402300800", "9" * 12, "9" * 13, "9" * 5_000, "0" * 5_000, "-1"])
+def test_both_readers_of_a_commit_take_an_impossible_time_alike(seconds: str) -> None:
+    TARGETS["commit"](SEEDS["commit"][0].replace(b"> 1790000000", f"> {seconds}".encode()))
+
+
 @given(PEOPLE, st.integers(0, 253_402_300_799_999), st.sampled_from(["create", "replace"]), st.booleans())
 def test_a_commit_says_who_and_when_again(author: Person, time: int, operation: str, by_agent: bool) -> None:
     writer: Any = Writer(kind="agent", session_id="ses_x") if by_agent else Writer(kind="owner")
