@@ -48,6 +48,56 @@ def test_with_curl(own_store: Path, tmp_path: Path) -> None:
         assert status == 412
 
 
+def session_body(document_id: str) -> dict[str, Any]:
+    binding = {"scope": "document", "id": document_id, "access": "read-write"}
+    return {"agentId": "tutor@development", "memory": {"notes": binding}}
+
+
+def test_a_session_starts_on_a_new_document_with_curl(own_store: Path, tmp_path: Path) -> None:
+    def curl(*arguments: str, body: object = None) -> tuple[int, Any]:
+        data = [] if body is None else ["--data", json.dumps(body), "-H", "Content-Type: application/json"]
+        command = ["curl", "-sS", "-w", "\n%{http_code}", *data, *arguments]
+        content, _, status = subprocess.run(command, capture_output=True, check=True).stdout.rpartition(b"\n")
+        return int(status), json.loads(content)
+
+    with Server(own_store, log=tmp_path / "log") as server:
+        document = f"{server.url}{PATH}?environment=development"
+        for created, found in ((201, 200), (412, 200)):
+            answer, _ = curl("-X", "PUT", document, "-H", "If-None-Match: *", body={"title": "Workshop notes"})
+            assert answer == created
+            assert curl(document)[0] == found
+        start = [f"{server.url}/api/managed-agents/sessions", "-H", "Idempotency-Key: topic/workshop/1"]
+        status, first = curl(*start, body=session_body("workshop"))
+        assert (status, first["session"]["status"], first["deployment"]["agentId"]) == (201, "active", "tutor")
+        status, again = curl(*start, body=session_body("workshop"))
+        assert (status, again["session"]["id"]) == (200, first["session"]["id"])
+        status, refused = curl(*start, body={"agentId": "tutor@development", "memory": {}})
+        assert (status, refused["error"]["code"]) == (409, "idempotency_conflict")
+
+
+def test_a_session_starts_on_a_new_document_with_a_client_library(own_store: Path, tmp_path: Path) -> None:
+    with Server(own_store, log=tmp_path / "log") as server, client_of(server) as client:
+
+        def start(key: str) -> tuple[int, int, int | None]:
+            created = client.put(
+                PATH, params=ENVIRONMENT, headers={"If-None-Match": "*"}, json={"title": "Workshop notes"}
+            )
+            found = client.get(PATH, params=ENVIRONMENT)
+            if found.status_code == 404:
+                return created.status_code, 404, None
+            sent = {"Idempotency-Key": key}
+            session = client.post("/api/managed-agents/sessions", headers=sent, json=session_body("workshop"))
+            return created.status_code, found.status_code, session.status_code
+
+        assert start("one") == (201, 200, 201)
+        assert start("one") == (412, 200, 200)
+        assert start("two") == (412, 200, 201)
+        tag = client.get(PATH, params=ENVIRONMENT).headers["etag"]
+        assert client.delete(PATH, params=ENVIRONMENT, headers={"If-Match": tag}).status_code == 204
+        # Exists says 412, deleted says 404: no session is started on it.
+        assert start("one") == (412, 404, None)
+
+
 def test_with_a_client_library(own_store: Path, tmp_path: Path) -> None:
     _, token = Keys(str(own_store)).create(name="library")
     with Server(own_store, log=tmp_path / "log") as server, client_of(server, token) as client:
