@@ -152,12 +152,7 @@ class Opened:
             if upstream and not self._taken(upstream, step):
                 self._join(upstream.peer, upstream.theirs)
                 continue
-            if self._landed(step):
-                break
-            if upstream:
-                # It has landed where it counts; somebody moved main here meanwhile.
-                with suppress(GitmemError, OSError):
-                    self._join(upstream.peer, step.draft.head.tip)
+            if self._followed(upstream, step) if upstream else self._landed(step):
                 break
         else:
             raise StorageError("main kept moving while saving. Stop whatever rewrites it, then try again.")
@@ -226,6 +221,17 @@ class Opened:
         if not taken:
             self.repository.trees.forget()
         return taken
+
+    def _followed(self, upstream: Upstream, step: _Step) -> bool:
+        """Land here what the upstream has taken: trouble here cannot undo it, and what fails is fetched later."""
+        if upstream.taken is None:
+            return self._landed(step)
+        with suppress(GitmemError, OSError):
+            if self._landed(step):
+                upstream.peer.note(upstream.taken)
+            elif upstream.has_moved(self.repository.tip()):
+                self._join(upstream.peer, upstream.theirs)
+        return True
 
     def _join(self, peer: Peer, theirs: Oid | None) -> None:
         """Join what a peer has, and only then remember that it is there."""

@@ -40,7 +40,7 @@ class Peer:
         Raises RemoteUnreachableError, RemoteRefusedError; RemoteHistoryError where it is not what it was.
         """
         known = self.known()
-        here = [oid for oid in (known, self._repository.tip()) if oid]
+        here = [oid for oid in (known, self._repository.tip()) if oid and self._repository.objects.exists(oid)]
         found = self._courier.fetch(self.remote, here, seconds, self._progress)
         self._check(found, known)
         return found.tip

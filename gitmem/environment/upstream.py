@@ -34,6 +34,8 @@ class Upstream:
         self.peer = peer
         self.theirs: Oid | None = None
         """Where the upstream was found, by whatever said that it had moved."""
+        self.taken: Oid | None = None
+        """What the upstream took of the last draft; None where there was nothing to take, or it was away."""
 
     def has_moved(self, tip: Oid | None) -> bool:
         """Whether the upstream is, right now, somewhere that `tip` does not hold. Needs no lock."""
@@ -52,6 +54,7 @@ class Upstream:
         RemoteUnreachableError, unless saves may be made without it; RemoteRefusedError,
         RemoteHistoryError.
         """
+        self.taken = None
         if time.monotonic() < self._away_until:
             return True
         try:
@@ -80,8 +83,8 @@ class Upstream:
                 self._look_again(new, error)
                 pushed = True
         if pushed:
+            self.taken = new
             reach("after-push")
-            self.peer.note(new)
             return True
         self.theirs = self.peer.look(self._seconds)
         return False

@@ -241,7 +241,7 @@ def test_offline_over_a_network_that_is_away(machine: Callable[..., Machine], hu
     agree(one, two)
 
 
-@pytest.mark.parametrize("failpoint", ["before-push", "after-push", "before-swap", "after-swap"])
+@pytest.mark.parametrize("failpoint", ["before-push", "after-push", "before-barrier", "before-swap", "after-swap"])
 def test_a_machine_killed_in_between_is_brought_up(
     machine: Callable[..., Machine], hub: Path, failpoint: str, tmp_path: Path
 ) -> None:
@@ -262,6 +262,21 @@ def test_a_machine_killed_in_between_is_brought_up(
     two = machine("two", hub)
     two.environment.refresh()
     agree(one, two)
+
+
+def test_a_disk_that_fails_here_does_not_undo_what_is_there(trio: list[Machine], hub: Path) -> None:
+    one, *_ = trio
+    one.environment.close()
+    code = (
+        "import errno, sys\nimport gitmem\nfrom gitmem import failpoints\n"
+        "def full():\n    raise OSError(errno.ENOSPC, 'No space left on device')\n"
+        "failpoints.arm('before-objects', full)\n"
+        "notes = gitmem.open_store(sys.argv[1]).project('bot').environment().documents('notes')\n"
+        "print(notes.create('workshop', title='There').revision)\n"
+    )
+    done = python(code, str(one.folder))
+    assert done.stdout.strip() == git(hub, "rev-parse", "main"), done.stderr
+    assert one.notes.read("workshop", fresh=True).revision == done.stdout.strip()
 
 
 def test_what_a_person_commits_goes_out_with_the_next_save(trio: list[Machine], hub: Path) -> None:
