@@ -48,7 +48,7 @@ class Api:
                 raise LimitExceededError("The request", len(data), BODY_BYTES)
             sent["content-type"] = "application/json"
         if given:
-            target += "?" + urlencode(given)
+            target += "?" + urlencode(given, errors="surrogatepass")
         reply = self._connections.exchange(method, target, sent, data, wait)
         if not 200 <= reply.status < 300:
             raise self._error(reply)

@@ -49,7 +49,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @pytest.fixture(scope="session")
 def served(place: Place) -> Iterator[Server]:
-    with Server(place.folder, log=place.folder.parent / "log") as running:
+    # Two workers: what one of them has done, the other knows.
+    with Server(place.folder, "--workers", "2", log=place.folder.parent / "log") as running:
         yield running
     assert not [line for line in running.lines() if line["event"] != "request"]
     assert place.key not in running.log.read_text()

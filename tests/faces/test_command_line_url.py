@@ -28,14 +28,18 @@ def project(place: Place) -> str:
 
 
 @pytest.mark.parametrize("command", NEEDS_THE_STORE, ids=" ".join)
-@pytest.mark.parametrize("by_variable", [False, True])
-def test_what_needs_the_store_says_so(command: list[str], by_variable: bool, tmp_path: Path) -> None:
-    url = "http://127.0.0.1:1"
-    told = [] if by_variable else ["--url", url]
-    done = run(*told, *command, cwd=tmp_path, env={"GITMEM_URL": url, "HOME": str(tmp_path)} if by_variable else {})
+def test_what_needs_the_store_says_so(command: list[str], tmp_path: Path) -> None:
+    refused_away_from_the_store(run(*command, "--url", "http://127.0.0.1:1", cwd=tmp_path), tmp_path)
+
+
+def test_it_says_so_too_where_a_variable_names_the_server(tmp_path: Path) -> None:
+    refused_away_from_the_store(run("status", cwd=tmp_path, env={"GITMEM_URL": "http://127.0.0.1:1"}), tmp_path)
+
+
+def refused_away_from_the_store(done: subprocess.CompletedProcess[str], folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
     assert "needs the store itself" in done.stderr
-    assert not list(tmp_path.iterdir())
+    assert not list(folder.iterdir())
 
 
 def test_variables_say_which_server(place: Place, served: Server, project: str, tmp_path: Path) -> None:

@@ -201,6 +201,20 @@ def test_a_url_that_is_none(url: str) -> None:
     assert "secret" not in caught.value.message
 
 
+def test_half_a_character_is_refused(place: Place, served: Server) -> None:
+    with gitmem.Client(served.url, place.key) as client:
+        notes = notes_of(client, place.new_project())
+        for call in (lambda: notes.list(cursor="\ud800"), lambda: notes.list(matching="\ud800")):
+            with pytest.raises(gitmem.InvalidRequestError):
+                call()
+
+
+def test_a_request_that_no_server_takes_is_not_sent(place: Place) -> None:
+    with gitmem.Client("http://127.0.0.1:1") as client, pytest.raises(gitmem.LimitExceededError) as caught:
+        notes_of(client, "bot").create("a", title="A", text="\x01" * 16_384)
+    assert caught.value.max_bytes == 64 * 1024
+
+
 def test_a_base_path_is_kept() -> None:
     said = answer("404 Not Found", b'{"error": {"code": "not_found", "message": "No."}}')
     with (
