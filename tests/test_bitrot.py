@@ -211,6 +211,17 @@ def test_a_damaged_index_of_sessions_is_made_anew(
     assert [session.inspect() for session in environment.sessions] == before
 
 
+@pytest.mark.findings("control")
+@pytest.mark.parametrize("record", [{}, [], {"id": "ses_y", "alias": "development"}, {"id": "ses_x", "alias": 1}])
+def test_a_record_that_is_no_session_is_damaged(
+    record: object, environment: gitmem.Environment, session_index: Path
+) -> None:
+    path = ("sessions", "00", "00", "ses_x.json")
+    environment.control.commit("by hand", lambda snapshot: (None, {path: record}))
+    with pytest.raises(gitmem.DamagedError, match="is not a session"):
+        environment.sessions.list()
+
+
 def test_doctor_sees_what_the_index_of_sessions_leaves_out(
     store: gitmem.Store, environment: gitmem.Environment, session_index: Path
 ) -> None:

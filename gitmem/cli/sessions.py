@@ -106,7 +106,11 @@ def _state(created: bool) -> str:
 def list_sessions(options: Options) -> None:
     """List an environment's sessions, the newest first."""
     with opened_environment(options) as environment:
-        found = [each.inspect() for each in environment.sessions]
+        found: list[SessionInfo] = []
+        for each in environment.sessions:
+            found.append(each.inspect())
+            options.progress("listing sessions", len(found), None)
+    options.progress.clear()
     if options.json:
         say_json({"sessions": [info.to_json() for info in found]})
     elif found:

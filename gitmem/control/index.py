@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gitmem.codec import loads
 from gitmem.control.ledger import Ledger, Snapshot, parsed
@@ -37,6 +37,13 @@ _READ: Final = "CREATE TEMP TABLE read (id, alias, record, blob)"
 _FILL: Final = "INSERT OR REPLACE INTO sessions SELECT * FROM read ORDER BY id"
 
 
+class Listed(NamedTuple):
+    """Records as a commit has them, each with its blob and its JSON."""
+
+    tip: Oid | None
+    records: list[tuple[Oid, Any]]
+
+
 class SessionIndex:
     """Which sessions there are. It follows the tree of records by what differs from its last look."""
 
@@ -49,14 +56,14 @@ class SessionIndex:
     def close(self) -> None:
         self._database.close()
 
-    def recent(self, alias: str, before: str | None, limit: int) -> list[Any]:
-        """The JSON records of an environment's sessions, newest first, behind the id `before`.
+    def recent(self, alias: str, before: str | None, limit: int) -> Listed:
+        """The records of an environment's sessions, newest first, behind the id `before`.
 
         Raises DamagedError; BusyError while another process makes the index.
         """
         snapshot = self._ledger.newest()
         if snapshot is None:
-            return []
+            return Listed(None, [])
         with self._lock:
             for make_usable in (self._discard, self._database.move_to_memory):
                 try:
@@ -71,7 +78,7 @@ class SessionIndex:
         with suppress(OSError):
             self._database.discard()
 
-    def _recent(self, snapshot: Snapshot, alias: str, before: str | None, limit: int) -> list[Any]:
+    def _recent(self, snapshot: Snapshot, alias: str, before: str | None, limit: int) -> Listed:
         with self._database.transaction() as connection:
             self._follow(connection, snapshot)
             # An id begins with the time when it was made.
@@ -79,7 +86,7 @@ class SessionIndex:
                 "SELECT id, record, blob FROM sessions WHERE alias = ? AND id < ? ORDER BY id DESC LIMIT ?",
                 (alias, before if before is not None else _BEHIND_EVERY_ID, limit),
             ).fetchall()
-        return [_checked(alias, *row) for row in rows]
+        return Listed(snapshot.tip, [_checked(alias, *row) for row in rows])
 
     def _follow(self, connection: sqlite3.Connection, snapshot: Snapshot) -> None:
         found = connection.execute("SELECT tree FROM state").fetchone()
@@ -113,7 +120,8 @@ class SessionIndex:
                 gone.append(name.removesuffix(".json"))
             else:
                 data = snapshot.data(blob)
-                yield name.removesuffix(".json"), _alias(blob, data), data, blob
+                session_id = name.removesuffix(".json")
+                yield session_id, _alias(session_id, blob, data), data, blob
             if done % _REPORT_EVERY == 0:
                 self._progress("reading sessions", done, None)
 
@@ -124,7 +132,7 @@ def _database(derived: str) -> Database:
 
 def is_wrong(derived: str, tree: Oid, blobs: Mapping[str, Oid]) -> bool:
     """Whether the index in a folder stands at the tree of records and says anything else than its `blobs` by id."""
-    if not os.path.exists(os.path.join(derived, _FILE)):
+    if not os.path.isfile(os.path.join(derived, _FILE)):
         return False
     database = _database(derived)
     try:
@@ -147,22 +155,22 @@ def discard(derived: str) -> None:
     _database(derived).discard()
 
 
-def _alias(blob: Oid, data: bytes) -> str:
+def _alias(session_id: str, blob: Oid, data: bytes) -> str:
     """The environment that a record names; quick where it is what gitmem writes. Raises DamagedError."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         value = parsed(blob, data)
-    found = value.get("alias") if isinstance(value, dict) else None
+    found = value.get("alias") if isinstance(value, dict) and value.get("id") == session_id else None
     if not isinstance(found, str):
         raise DamagedError(blob.hex(), f"The record {blob.hex()} in control.git is not a session.")
     return found
 
 
-def _checked(alias: str, session_id: object, record: object, blob: object) -> Any:
+def _checked(alias: str, session_id: object, record: object, blob: object) -> tuple[Oid, Any]:
     """The record of a row. SQLite does not notice bytes that have changed on the disk: we do."""
-    if isinstance(record, bytes) and object_id("blob", record) == blob:
+    if isinstance(record, bytes) and isinstance(blob, bytes) and object_id("blob", record) == blob:
         value = loads(record)
         if (value["id"], value["alias"]) == (session_id, alias):
-            return value
+            return blob, value
     raise DatabaseUnusableError("a row of the index of sessions is damaged")

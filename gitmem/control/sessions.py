@@ -159,7 +159,8 @@ class SessionRecords:
 
     def recent(self, alias: str, before: str | None, limit: int) -> list[SessionRecord]:
         """The sessions of an environment, newest first, behind the id `before`."""
-        return [_record(value) for value in self._index.recent(alias, before, limit)]
+        tip, records = self._index.recent(alias, before, limit)
+        return [self._keep(tip, blob, _session(blob, value)) for blob, value in records]
 
     # Inside
 
@@ -172,9 +173,13 @@ class SessionRecords:
             return None
         unchanged = kept is not None and kept.blob == entry.oid
         record = kept.record if kept is not None and unchanged else _read(snapshot, entry.oid)
+        return self._keep(snapshot.tip, entry.oid, record)
+
+    def _keep(self, tip: Oid | None, blob: Oid, record: SessionRecord) -> SessionRecord:
+        """Remember how a record stands at a tip, so that it is not read again while main stays there."""
         if len(self._kept) >= _KEPT:
             self._kept.clear()
-        self._kept[session_id] = _Kept(snapshot.tip, entry.oid, record)
+        self._kept[record.id] = _Kept(tip, blob, record)
         return record
 
     def _by_key(self, snapshot: Snapshot, key: str, request: Request) -> SessionRecord | None:
@@ -190,8 +195,12 @@ class SessionRecords:
 
 
 def _read(snapshot: Snapshot, blob: Oid) -> SessionRecord:
+    return _session(blob, snapshot.read(blob))
+
+
+def _session(blob: Oid, value: Any) -> SessionRecord:
     try:
-        return _record(snapshot.read(blob))
+        return _record(value)
     except (KeyError, TypeError, InvalidRequestError) as error:
         raise DamagedError(blob.hex(), f"The record {blob.hex()} in control.git is not a session: {error}.") from error
 
