@@ -24,7 +24,7 @@ WRITER = """
 import json, random, sys, time
 import gitmem
 
-folder, seed, count, names = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4].split()
+folder, seed, count, names, history = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4].split(), sys.argv[5]
 chance = random.Random(seed)
 store = gitmem.open_store(folder)
 notes = store.project("bot").environment("development").documents("notes")
@@ -47,9 +47,10 @@ def call(operation, document_id, expected, act):
         answer = {"answer": "none"}
     ended = time.monotonic_ns() if answer["answer"] != "none" else None
     print(json.dumps({"document": document_id, "operation": operation, "began": began, "ended": ended,
-                      "expected": expected} | answer), flush=True)
+                      "expected": expected} | answer), file=told)
     return answer
 
+told = open(history, "w")
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(count):
@@ -76,6 +77,7 @@ for number in range(count):
         known[document_id] = answer["revision"]
     elif answer["answer"] == "missing" or kind == "delete":
         lives[name] += 1
+told.close()
 store.close()
 """
 
@@ -160,7 +162,7 @@ def test_the_checker_is_quick_with_many_calls_at_once() -> None:
 def writers(store: gitmem.Store, seed: int, processes: int, count: int, names: str) -> list[subprocess.Popen[str]]:
     children = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, store.folder, f"{seed}.{number}", str(count), names],
+            [sys.executable, "-c", WRITER, store.folder, f"{seed}.{number}", str(count), names, history(store, number)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment(),
         )
         for number in range(processes)
@@ -199,11 +201,16 @@ def disturb(environment: gitmem.Environment, chance: random.Random) -> None:
             git(environment.folder, "cat-file", "-p", "main:notes")
 
 
-def recorded(children: list[subprocess.Popen[str]]) -> Iterator[dict[str, Any]]:
-    answers = [child.communicate() for child in children]
-    assert [child.returncode for child in children] == [0] * len(children), [error for _, error in answers]
-    for out, _ in answers:
-        yield from map(json.loads, out.splitlines())
+def history(store: gitmem.Store, number: int) -> str:
+    """Where a process writes down what it did and saw."""
+    return f"{store.folder}.{number}"
+
+
+def recorded(store: gitmem.Store, children: list[subprocess.Popen[str]]) -> Iterator[dict[str, Any]]:
+    errors = [child.communicate()[1] for child in children]
+    assert [child.returncode for child in children] == [0] * len(children), errors
+    for number in range(len(children)):
+        yield from map(json.loads, Path(history(store, number)).read_text().splitlines())
 
 
 def check(environment: gitmem.Environment, found: list[dict[str, Any]]) -> None:
@@ -233,7 +240,7 @@ def run(store: gitmem.Store, environment: gitmem.Environment, seed: int, process
     try:
         while any(child.poll() is None for child in children):
             disturb(environment, chance)
-        check(environment, list(recorded(children)))
+        check(environment, list(recorded(store, children)))
     finally:
         for child in children:
             child.kill()
