@@ -48,6 +48,7 @@ def test_a_conflict_stops_nothing_else_and_both_versions_stay(machines: tuple[Ma
         assert versions > {conflict.ours, conflict.theirs}
 
 
+@pytest.mark.slow
 def test_conflicts_are_the_same_after_a_rebuild(machines: tuple[Machine, Machine]) -> None:
     one, _ = machines
     found = one.environment.conflicts()
@@ -76,6 +77,7 @@ def test_taking_a_side_settles_it_everywhere(machines: tuple[Machine, Machine], 
     assert two.environment.conflicts() == []
 
 
+@pytest.mark.slow
 def test_a_text_of_ones_own_settles_it(machines: tuple[Machine, Machine], tmp_path: Path) -> None:
     one, two = machines
     (tmp_path / "text").write_text("of both")
@@ -89,12 +91,14 @@ def test_a_text_of_ones_own_settles_it(machines: tuple[Machine, Machine], tmp_pa
     agree(one, two)
 
 
+@pytest.mark.slow
 def test_a_later_save_does_not_hide_a_conflict(machines: tuple[Machine, Machine]) -> None:
     one, _ = machines
     one.write("workshop", "later")
     assert [conflict.id for conflict in one.environment.conflicts()] == ["workshop"]
 
 
+@pytest.mark.slow
 def test_both_sides_settle_it_differently(machines: tuple[Machine, Machine]) -> None:
     one, two = machines
     one.environment.resolve("notes", "workshop", text="as one says")
@@ -107,6 +111,7 @@ def test_both_sides_settle_it_differently(machines: tuple[Machine, Machine]) -> 
     agree(one, two)
 
 
+@pytest.mark.slow
 def test_a_deleted_document_has_no_conflict(machines: tuple[Machine, Machine]) -> None:
     one, two = machines
     one.notes.delete("workshop", if_match=one.notes.read("workshop").revision)

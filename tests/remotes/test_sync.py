@@ -87,6 +87,7 @@ def test_one_document_merges_field_by_field_and_line_by_line(machines: tuple[Mac
     assert len(one.notes.history("workshop").versions) == 6
 
 
+@pytest.mark.slow
 def test_a_merge_survives_a_rebuild_of_the_index(machines: tuple[Machine, Machine]) -> None:
     one, two = machines
     one.write("mine", "of one")
@@ -121,6 +122,7 @@ def test_a_deletion_wins_over_an_edit_which_stays_in_the_history(machines: tuple
             machine.notes.create("workshop", title="again")
 
 
+@pytest.mark.slow
 def test_an_edit_here_does_not_undo_a_deletion_there(machines: tuple[Machine, Machine]) -> None:
     one, two = machines
     first = one.write("workshop", "a")
@@ -175,6 +177,7 @@ def test_hand_edits_are_adopted_before_what_comes_in(machines: tuple[Machine, Ma
     agree(one, two)
 
 
+@pytest.mark.slow
 def test_an_invalid_hand_edit_is_left_alone(machines: tuple[Machine, Machine]) -> None:
     one, two = machines
     one.write("workshop", "a")
@@ -191,6 +194,7 @@ def test_an_invalid_hand_edit_is_left_alone(machines: tuple[Machine, Machine]) -
     agree(one, two)
 
 
+@pytest.mark.slow
 def test_large_folders_are_split_alike(machines: tuple[Machine, Machine]) -> None:
     one, two = machines
     for machine, letter in ((one, "a"), (two, "b")):
@@ -205,6 +209,7 @@ def test_large_folders_are_split_alike(machines: tuple[Machine, Machine]) -> Non
     agree(one, two)
 
 
+@pytest.mark.slow
 def test_a_fresh_machine_that_only_declared_joins_a_memory(tmp_path: Path, hub: Path) -> None:
     one, two = Machine(tmp_path / "one", str(hub)), Machine(tmp_path / "two", str(hub))
     one.environment.deploy(agent="tutor", memories=[NOTES])

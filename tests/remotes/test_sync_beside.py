@@ -36,6 +36,7 @@ def machines(tmp_path: Path, hub: Path) -> Iterator[tuple[Machine, Machine]]:
     two.store.close()
 
 
+@pytest.mark.slow
 def test_sync_beside_a_running_server_and_its_savers(machines: tuple[Machine, Machine], tmp_path: Path) -> None:
     one, two = machines
     over = threading.Event()
@@ -64,7 +65,13 @@ def test_sync_beside_a_running_server_and_its_savers(machines: tuple[Machine, Ma
     assert set(saved) <= set(one.revisions().values())
 
 
-@pytest.mark.parametrize("failpoint", ["before-swap", "after-swap", "before-stage"])
+@pytest.mark.parametrize(
+    "failpoint",
+    [
+        "after-swap",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("before-swap", "before-stage")),
+    ],
+)
 def test_a_sync_that_is_killed_loses_nothing_and_adopts_nothing(
     machines: tuple[Machine, Machine], failpoint: str
 ) -> None:
@@ -91,6 +98,7 @@ def test_a_sync_that_is_killed_loses_nothing_and_adopts_nothing(
     agree(one, two)
 
 
+@pytest.mark.slow
 def test_events_of_sessions_stay_in_order(machines: tuple[Machine, Machine]) -> None:
     one, two = machines
     one.write("workshop", "1")
@@ -135,6 +143,7 @@ def test_watching_syncs_again_and_again(machines: tuple[Machine, Machine]) -> No
     assert two.notes.read("workshop").text == "seen"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["http", "ssh"])
 def test_over_a_network_with_credentials(tmp_path: Path, hub: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setenv("GITMEM_REMOTE_USERNAME", USER)

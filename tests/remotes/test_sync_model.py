@@ -116,7 +116,7 @@ def work(hub: Path, clones: list[Clone], actions: list[tuple[int, str, str, int]
         assert clone.machine.dirt() == ""
 
 
-@settings(_QUICKLY, max_examples=6)
+@settings(_QUICKLY, max_examples=3)
 @given(_ACTIONS)
 def test_two_clones_end_equal_and_lose_nothing(actions: list[tuple[int, str, str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -47,7 +47,9 @@ def clone(tmp_path: Path) -> Iterator[Clone]:
     made.courier.close()
 
 
-@pytest.fixture(params=["file", "path", "http", "ssh"])
+@pytest.fixture(
+    params=["file", "http", pytest.param("path", marks=pytest.mark.slow), pytest.param("ssh", marks=pytest.mark.slow)]
+)
 def remote(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
     """An empty bare repository at `tmp_path/hubs/hub.git`, by each kind of URL."""
     hub = bare(tmp_path / "hubs" / "hub.git")
@@ -177,7 +179,7 @@ def test_a_truncated_object_cannot_hang_us(clone: Clone, tmp_path: Path) -> None
     path.chmod(0o644)
     path.write_bytes(data[: len(data) // 2])
     with HttpHub(tmp_path) as server, pytest.raises(GitmemError):
-        clone.courier.push(Remote(name="h", url=server.url("hub.git")), None, clone.commits[2], 3.0, silent)
+        clone.courier.push(Remote(name="h", url=server.url("hub.git")), None, clone.commits[2], 1.0, silent)
 
 
 def test_nothing_is_left_running(clone: Clone, tmp_path: Path) -> None:

@@ -212,6 +212,7 @@ def test_an_answer_that_stays_lost_says_so_and_the_save_is_found(
         assert git(hub, "rev-parse", "main") == one.tip
 
 
+@pytest.mark.slow
 def test_offline_saves_are_made_here_and_go_out_later(machine: Callable[..., Machine], hub: Path) -> None:
     one, two = machine("one", hub, offline=True), machine("two", hub)
     one.environment.deploy(agent="tutor", memories=[NOTES])
@@ -241,7 +242,16 @@ def test_offline_over_a_network_that_is_away(machine: Callable[..., Machine], hu
     agree(one, two)
 
 
-@pytest.mark.parametrize("failpoint", ["before-push", "after-push", "before-barrier", "before-swap", "after-swap"])
+@pytest.mark.parametrize(
+    "failpoint",
+    [
+        "before-barrier",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("before-push", "after-push", "before-swap", "after-swap")
+        ),
+    ],
+)
 def test_a_machine_killed_in_between_is_brought_up(
     machine: Callable[..., Machine], hub: Path, failpoint: str, tmp_path: Path
 ) -> None:
@@ -279,6 +289,7 @@ def test_a_disk_that_fails_here_does_not_undo_what_is_there(trio: list[Machine],
     assert one.notes.read("workshop", fresh=True).revision == done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_what_a_person_commits_goes_out_with_the_next_save(trio: list[Machine], hub: Path) -> None:
     one, two, _ = trio
     two.environment.refresh()
@@ -291,6 +302,7 @@ def test_what_a_person_commits_goes_out_with_the_next_save(trio: list[Machine], 
     agree(one, two)
 
 
+@pytest.mark.slow
 def test_main_taken_back_does_not_take_the_upstream_back(trio: list[Machine], hub: Path) -> None:
     one, *_ = trio
     one.write("workshop", "a")
@@ -307,6 +319,7 @@ def test_a_new_upstream_gets_everything(environment: gitmem.Environment, notes: 
     assert git(hub, "rev-parse", "main") == git(environment.folder, "rev-parse", "main")
 
 
+@pytest.mark.slow
 def test_three_processes_race_through_one_upstream(trio: list[Machine], hub: Path) -> None:
     one, *_ = trio
     one.write("counter", "0")
