@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 import gitmem
 from gitmem import Documents
 from tests.workshop import listed, operations
@@ -36,6 +38,29 @@ def test_everything_derived_may_go_between_two_open_handles(store: gitmem.Store,
             shutil.rmtree(derived.with_name("gone"), ignore_errors=True)
             assert notes.read("a") == theirs.read("a") == made
         assert len(notes.history("a").versions) == 11
+
+
+def test_a_handle_whose_lock_and_journal_were_deleted_uses_those_of_the_others(
+    store: gitmem.Store, environment: gitmem.Environment, notes: Documents
+) -> None:
+    notes.create("a", title="Title")
+    derived = Path(environment.folder) / ".git/gitmem"
+    derived.rename(derived.with_name("gone"))
+    shutil.rmtree(derived.with_name("gone"), ignore_errors=True)
+    with gitmem.open_store(store.folder, settings=gitmem.Settings(lock_seconds=0.1)) as other:
+        theirs = other.project("bot").environment()
+        theirs.documents("notes").create("b", title="Title")
+
+        def change(draft: object) -> None:
+            with pytest.raises(gitmem.BusyError):
+                theirs.documents("notes").create("c", title="Title")
+
+        environment.save(change)
+    derived.rename(derived.with_name("gone"))
+    notes.create("d", title="Title")
+    assert (derived / "journal").stat().st_size > 0
+    shutil.rmtree(derived.with_name("gone"))
+    assert listed(notes) == ["d", "b", "a"]
 
 
 def test_everything_derived_may_go_under_a_handle_that_only_reads(

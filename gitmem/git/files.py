@@ -68,6 +68,14 @@ def read_small(path: str, size: int = 4096) -> bytes | None:
         os.close(descriptor)
 
 
+def lies_at(path: str, descriptor: int) -> bool:
+    """Whether an open file is what lies at a path now."""
+    try:
+        return os.stat(path).st_ino == os.fstat(descriptor).st_ino
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def write_all(descriptor: int, data: bytes) -> None:
     """Write every byte, or raise OSError: a short write is the disk saying that it is full."""
     written = os.write(descriptor, data)

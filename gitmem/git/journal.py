@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from gitmem.git.files import sync_path, write_all
+from gitmem.git.files import lies_at, sync_path, write_all
 from gitmem.git.objects import Kind, Oid
 
 _HEADER = struct.Struct(">4sQIIq16s20s20sI")
@@ -76,6 +76,10 @@ class Journal:
         if create and self._size < _START_BYTES:
             self._extend(_START_BYTES)
         return True
+
+    def is_displaced(self) -> bool:
+        """Whether the open file was deleted: nobody will find what is appended to it."""
+        return self._descriptor >= 0 and not lies_at(self._path, self._descriptor)
 
     def is_abandoned(self) -> bool:
         """Whether no other handle, of this process or another, has the file open: then whoever wrote it is dead."""

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
-from gitmem.git.files import busy
+from gitmem.git.files import busy, lies_at
 
 _FIRST_WAIT: Final = 0.0001
 _LONGEST_WAIT: Final = 0.004
@@ -43,13 +43,16 @@ class WriterLock:
             self._threads.release()
 
     def _take(self, deadline: float, seconds: float) -> None:
-        if self._descriptor < 0:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         wait = _FIRST_WAIT
         while True:
+            if self._descriptor < 0:
+                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
+                if lies_at(self._path, self._descriptor):
+                    return
+                self.close()  # the file was deleted: others hold another one
+                continue
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise self._busy(seconds) from None

@@ -115,6 +115,9 @@ class Repository:
     def locked(self, seconds: float = LOCK_SECONDS) -> Generator[None, None, None]:
         """Be the only writer for the block. Raises BusyError after `seconds`."""
         with storage(f"write in {self.git_dir}"), self._prepared_lock(seconds):
+            if self._journal.is_displaced():
+                self._flush(list(self._journal.records()))
+                self._journal.close()
             if self._journal.open(create=False):
                 self._settle()
             yield
