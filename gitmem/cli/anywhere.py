@@ -46,6 +46,18 @@ def opened_environment(options: Options, *, fresh: bool = False) -> Generator[An
 
 
 @contextmanager
+def opened_for_writing(options: Options) -> Generator[AnyEnvironment, None, None]:
+    """The same for a command that writes: what it replaces is what there is, on whatever machine that was made."""
+    if options.named_url is None:
+        with options.opened() as environment:
+            environment.refresh(needed=False)
+            yield environment
+    else:
+        with opened_environment(options) as remote:
+            yield remote
+
+
+@contextmanager
 def opened_project(options: Options) -> Generator[tuple[AnyProject, Config], None, None]:
     """The project that the command is about, and what the nearest `gitmem.toml` says, closed at the end."""
     url = options.named_url

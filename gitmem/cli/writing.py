@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from gitmem.cli import arguments
-from gitmem.cli.anywhere import opened_environment
+from gitmem.cli.anywhere import opened_for_writing
 from gitmem.cli.context import Options, command
 from gitmem.cli.output import say, say_json
 from gitmem.cli.textinput import given_text
@@ -53,7 +53,7 @@ def create(
     ID must never have been used in resource R, not even by a document that was deleted since.
     """
     text = given_text(text_file, stdin=text_stdin)
-    with opened_environment(options) as environment:
+    with opened_for_writing(options) as environment:
         document = environment.documents(resource).create(
             document_id,
             title=title,
@@ -84,7 +84,7 @@ def edit(
     changes only the summary.
     """
     text = given_text(text_file, stdin=text_stdin)
-    with opened_environment(options) as environment:
+    with opened_for_writing(options) as environment:
         documents = environment.documents(resource)
         before = documents.info(document_id).revision
         revision = _expanded(if_match, before)
@@ -126,7 +126,7 @@ def _edited(documents: AnyDocuments, opened: Document, summary: str | None, revi
 @arguments.if_match
 def retitle(options: Options, resource: str, document_id: str, title: str, if_match: str | None) -> None:
     """Change the title of a document."""
-    with opened_environment(options) as environment:
+    with opened_for_writing(options) as environment:
         documents = environment.documents(resource)
         revision = _seen(documents, document_id, if_match)
         document = documents.patch(document_id, title=title, if_match=revision)
@@ -163,7 +163,7 @@ def remove(options: Options, resource: str, document_id: str, if_match: str | No
 
     Its id stays reserved for ever; its history stays readable.
     """
-    with opened_environment(options) as environment:
+    with opened_for_writing(options) as environment:
         documents = environment.documents(resource)
         documents.delete(document_id, if_match=_seen(documents, document_id, if_match))
     if options.json:
@@ -182,7 +182,7 @@ def restore(options: Options, resource: str, document_id: str, revision: str, if
 
     Title, text and summary become what they were at revision REV; who may write stays as it is.
     """
-    with opened_environment(options) as environment:
+    with opened_for_writing(options) as environment:
         documents = environment.documents(resource)
         document = documents.restore(document_id, revision, if_match=_seen(documents, document_id, if_match))
     _tell(options, "restored", resource, document)
@@ -191,7 +191,7 @@ def restore(options: Options, resource: str, document_id: str, revision: str, if
 def _set_policy(
     options: Options, resource: str, document_id: str, policy: AgentWrites, if_match: str | None, done: str
 ) -> None:
-    with opened_environment(options) as environment:
+    with opened_for_writing(options) as environment:
         document = _with_policy(environment.documents(resource), document_id, policy, if_match)
     _tell(options, done, resource, document)
 

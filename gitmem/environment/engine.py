@@ -125,13 +125,14 @@ class EnvironmentRepository:
 
     # Reading
 
-    def refresh(self) -> None:
+    def refresh(self, *, needed: bool = True) -> None:
         """Before a read that must see whatever any machine has saved: bring main to where the upstream is.
 
-        Nothing where there is no upstream. Raises RemoteUnreachableError, RemoteRefusedError, RemoteHistoryError.
+        Nothing where there is no upstream; nor, unless it is `needed`, where saves may be made
+        without it and it is away. Raises RemoteUnreachableError, RemoteRefusedError, RemoteHistoryError.
         """
         if self.exists:
-            self.parts().refresh()
+            self.parts().refresh(needed=needed)
 
     def find(self, name: Name) -> Row | None:
         """The newest row of a document, dead or alive; None for an id never used."""

@@ -20,7 +20,7 @@ from gitmem.environment.rows import Row, State, VersionRow
 from gitmem.environment.settings import Settings
 from gitmem.environment.stored import Head, root_of
 from gitmem.environment.worktree import WorkTree
-from gitmem.errors import DamagedError, GitmemError, StorageError
+from gitmem.errors import DamagedError, GitmemError, RemoteUnreachableError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.objects import Oid
 from gitmem.git.refs import MAIN
@@ -245,10 +245,16 @@ class Opened:
                 peer.note(theirs)
                 return
 
-    def refresh(self) -> None:
+    def refresh(self, *, needed: bool) -> None:
         """Bring main to where the upstream is now. Raises RemoteUnreachableError, RemoteRefusedError."""
         upstream = self.upstream()
-        if upstream and upstream.has_moved(self.repository.tip()):
+        try:
+            moved = upstream is not None and upstream.has_moved(self.repository.tip())
+        except RemoteUnreachableError:
+            if needed or not (upstream and upstream.peer.remote.offline):
+                raise
+            return
+        if upstream and moved:
             with self.locked():
                 self._join(upstream.peer, upstream.theirs)
             self._upkeep.wake()

@@ -366,3 +366,16 @@ def test_the_commands_read_fresh_where_they_are_told_to(trio: list[Machine]) -> 
     one.write("workshop", "b")
     assert run.ok("show", "notes", "workshop", "--fresh").endswith("\nb\n")
     assert len(run.json("log", "notes", "workshop", "--fresh")["versions"]) == 2
+
+
+def test_commands_that_write_start_from_what_there_is(trio: list[Machine]) -> None:
+    one, two, _ = trio
+    two.environment.refresh()
+    one.write("workshop", "a")
+    (two.folder / "gitmem.toml").write_text('project = "bot"\n')
+    run = Cli(two.folder)
+    run.ok("retitle", "notes", "workshop", "From two")
+    one.write("workshop", "b")
+    run.ok("freeze", "notes", "workshop")
+    found = one.notes.read("workshop", fresh=True)
+    assert (found.title, found.text, found.agent_writes) == ("From two", "b", "disabled")
