@@ -93,6 +93,10 @@ def test_history_shows_what_changed_and_brings_versions_back(api: Api, visitor: 
     assert lines.count("added") == lines.count("removed") == 2
     for words in ("Removed − old", "Added + new", "Removed − summary: one", "Added + summary: two"):
         assert words in version.text
+    older = visitor.get(version.links["Older version →"])
+    assert "Added + old" in older.text
+    assert "Older version →" not in older.links
+    assert older.links["← Newer version"] == version.answer.request.url.path
     confirm = visitor.get(f"{document_url(unique)}/history/{first['revision']}/restore")
     assert "Removed − new" in confirm.text
     assert "agentWrites" not in confirm.text

@@ -116,9 +116,19 @@ def test_what_is_saved_elsewhere_appears_and_never_disturbs_typing(
         expect(page.get_by_label("Text")).to_have_value("mine, half")
         page.get_by_label("Text").press("End")
         page.keyboard.type(" typed")
+        asked: list[str] = []
+        page.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+        link(page, "Cancel")
+        expect(page.get_by_label("Text")).to_have_value("mine, half typed")
+        assert asked == ["beforeunload"]
         button(page, "Save")
         expect(page.get_by_label("Your text")).to_have_value("mine, half typed")
         expect(page.get_by_label("Its text")).to_have_value("three")
+        revision = api.read(unique)["revision"]
+        api("DELETE", unique, match=f'"{revision}"')
+        expect(page.locator("#live")).to_contain_text("is not there any more")
+        button(page, "Save mine over the newest")
+        expect(page.get_by_label("Text")).to_have_value("mine, half typed")
 
 
 def test_bytes_are_counted_while_typing(browser: Browser, server: Server, api: Api, unique: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 from gitmem.errors import GitmemError, NotFoundError, PreconditionFailedError
 from gitmem.http.answers import Answer
 from gitmem.http.page import diffs
@@ -9,6 +12,8 @@ from gitmem.http.page.conflicts import stale
 from gitmem.http.page.rendering import render, see
 from gitmem.http.page.visit import Visit
 from gitmem.records import Document, Version
+
+_SHORTEST_REVISION: Final = 7
 
 
 def history(visit: Visit) -> Answer:
@@ -27,10 +32,12 @@ def history(visit: Visit) -> Answer:
 def version(visit: Visit) -> Answer:
     """One version: what it changed, and the document as it then was."""
     documents, document_id, revision = visit.documents, visit.document_id, visit.path["revision"]
-    found = _version(visit, revision)
+    newer, found, older = _around(visit, revision)
     return render(
         visit,
         "version.html",
+        newer=newer,
+        older=older,
         place=visit.place,
         version=found,
         then=None if found.operation == "delete" else documents.read(document_id, at=revision),
@@ -42,7 +49,7 @@ def version(visit: Visit) -> Answer:
 def confirm(visit: Visit) -> Answer:
     """Ask once before an earlier version is brought back, and show what that changes."""
     documents, document_id, revision = visit.documents, visit.document_id, visit.path["revision"]
-    return _ask(visit, documents.read(document_id), _version(visit, revision))
+    return _ask(visit, documents.read(document_id), _around(visit, revision)[1])
 
 
 def restore(visit: Visit) -> Answer:
@@ -66,16 +73,24 @@ def _restored(document: Document) -> str:
     return f"title: {document.title}\nsummary: {document.summary}\n\n{document.text}"
 
 
-def _version(visit: Visit, revision: str) -> Version:
-    """The version at a revision. Raises NotFoundError."""
+def _around(visit: Visit, revision: str) -> tuple[Version | None, Version, Version | None]:
+    """The version at a revision between the one behind it and the one before. Raises NotFoundError."""
+    newer = None
+    versions = _versions(visit)
+    for found in versions:
+        if found.revision.startswith(revision) and len(revision) >= _SHORTEST_REVISION:
+            return newer, found, next(versions, None)
+        newer = found
+    raise NotFoundError(f"{visit.document_id} has no version {ascii(revision)[:45]}. See its history.")
+
+
+def _versions(visit: Visit) -> Iterator[Version]:
+    """Every version, newest first."""
     page = visit.documents.history(visit.document_id)
-    while True:
-        for found in page.versions:
-            if found.revision.startswith(revision) and len(revision) >= 7:
-                return found
-        if page.next_cursor is None:
-            raise NotFoundError(f"{visit.document_id} has no version {ascii(revision)[:45]}. See its history.")
+    yield from page.versions
+    while page.next_cursor is not None:
         page = visit.documents.history(visit.document_id, cursor=page.next_cursor)
+        yield from page.versions
 
 
 def _live(visit: Visit) -> Document | None:

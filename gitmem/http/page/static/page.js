@@ -27,7 +27,7 @@
       : "defaultValue" in field && field.type !== "hidden" && field.value !== field.defaultValue);
   const typedForms = () => [...document.querySelectorAll("form[data-typed]")];
   let leaving = false;
-  addEventListener("submit", () => { leaving = true; });
+  addEventListener("submit", (event) => { leaving = "typed" in event.target.dataset; });
   addEventListener("pageshow", () => { leaving = false; });
   addEventListener("beforeunload", (event) => {
     if (!leaving && typedForms().some(isTyped)) event.preventDefault();
@@ -50,11 +50,12 @@
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("content");
-    if (!fresh || !answer.ok) { if (typedForms().some((form) => form.dataset.revision)) say("It is not there any more. Your text stays here."); return; }
+    if (!fresh?.dataset.tip) return;
     main.dataset.tip = fresh.dataset.tip;
     const form = typedForms().find((found) => found.dataset.revision);
     const freshForm = fresh.querySelector("form[data-revision]");
-    if (form && freshForm && form.dataset.revision !== freshForm.dataset.revision) {
+    if (form && !freshForm) say("This document is not there any more. Your text stays here.");
+    else if (form && form.dataset.revision !== freshForm.dataset.revision) {
       say("Somebody has saved this document meanwhile. Your text stays; when you save, you see both.");
     }
     if (typedForms().length || plain(fresh) === known || main.querySelector("input:focus")) return;
@@ -73,7 +74,8 @@
   async function watch(main) {
     for (;;) {
       await new Promise((done) => setTimeout(done, POLL));
-      if (document.hidden) continue;
+      // Whoever is marking a passage keeps it.
+      if (document.hidden || !getSelection().isCollapsed) continue;
       try {
         const answer = await fetch(main.dataset.live, { headers: { accept: "application/json" } });
         if (answer.status === 401) return say("You are signed out. Copy what you have typed before you load the page again.");
