@@ -331,7 +331,9 @@ def answers_of(environment: gitmem.Environment) -> dict[str, object]:
 @pytest.mark.parametrize("stored_bytes", [65_534, 65_535, 65_536, 131_069, 131_070, 131_071])
 def test_an_object_of_any_size_is_one_that_git_reads(environment: gitmem.Environment, stored_bytes: int) -> None:
     # A stored block of a zlib stream holds 65,535 bytes (RFC 1951, 3.2.4); these objects end about there.
-    environment.deploy(agent="tutor", memories=[gitmem.define_memory(id="long", description="Long notes.", provider=LONG)])
+    environment.deploy(
+        agent="tutor", memories=[gitmem.define_memory(id="long", description="Long notes.", provider=LONG)]
+    )
     notes = environment.documents("long")
     repository = Path(environment.folder)
     text = "\n" * (stored_bytes // 8 - 13)  # an empty line takes eight bytes in the file
