@@ -26,6 +26,7 @@ from gitmem.environment.catchup import Progress, declarations, silent
 from gitmem.environment.engine import EnvironmentRepository
 from gitmem.environment.rebuild import rebuild
 from gitmem.errors import DamagedError, InvalidRequestError, StorageError
+from gitmem.git.creation import is_made
 from gitmem.git.journal import Record
 from gitmem.git.objects import Oid
 from gitmem.git.refs import MAIN
@@ -108,7 +109,7 @@ def _opened(folder: str) -> Generator[Repository, None, None]:
 
 def _control(project: Project, progress: Progress) -> Iterator[Finding]:
     folder = _control_folder(project)
-    if not os.path.lexists(folder):
+    if not is_made(folder):
         return
     try:
         with _opened(folder) as repository:

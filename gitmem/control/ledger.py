@@ -12,7 +12,7 @@ from gitmem.clock import Clock, system_clock
 from gitmem.codec import loads
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Person, render
-from gitmem.git.creation import create
+from gitmem.git.creation import create, is_made
 from gitmem.git.files import rename_new, scratch_name, storage, sync_path, write_file
 from gitmem.git.journal import StagedObject
 from gitmem.git.objects import Oid, object_id
@@ -106,7 +106,7 @@ class Ledger:
     @property
     def exists(self) -> bool:
         """Whether the repository has been made."""
-        return os.path.exists(os.path.join(self.folder, "HEAD"))
+        return is_made(self.folder)
 
     @property
     def derived(self) -> str:

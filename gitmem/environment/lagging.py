@@ -85,6 +85,9 @@ class Search:
             self._look(path, entry, stray[1] if stray else File(), blob, found)
             if stray:
                 found.bases.setdefault(path, entry.oid)
+        for name, (path, file) in strays.items():
+            if path not in found.moves and self._is_left_over(name, path, file):
+                found.bases[path] = file.oid
         for text, oid in (staged or {}).items():
             self._look_at_former_place(text, oid, found)
         return found
@@ -120,6 +123,16 @@ class Search:
             if name and entry and place != path and self._is_version(name, blob):
                 found.bases[path] = None
                 found.behind.add(path)
+
+    def _is_left_over(self, name: Name, path: Path, file: File) -> bool:
+        """Whether a power loss undid one half of a move: the file lies at its new place and at this one too."""
+        if self._after is None:
+            return False
+        with suppress(DamagedError):
+            place, entry = locate(self._repository.trees, self._root, name)
+            if entry and place != path and place in self._after.paths:
+                return self._after.took(place, file) or (file.oid is not None and self._is_version(name, file.oid))
+        return False
 
     def _is_older(self, path: Path, blob: Oid) -> bool:
         name = named_by(path)
