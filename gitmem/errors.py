@@ -14,6 +14,9 @@ GitmemError
 ├── ConflictError                the key or the name is taken by something else
 │   └── IdempotencyKeyReusedError
 ├── SessionClosedError           the session has ended; start another
+├── RefusedTextError             the text holds what must not be kept
+│   ├── SecretRefusedError
+│   └── InstructionsRefusedError
 ├── AccessError                  who asks may not
 │   ├── UnauthorizedError
 │   └── ForbiddenError
@@ -28,9 +31,9 @@ GitmemError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class ErrorCode(StrEnum):
@@ -55,6 +58,8 @@ class ErrorCode(StrEnum):
     REMOTE_UNREACHABLE = "remote_unreachable"
     REMOTE_REFUSED = "remote_refused"
     REMOTE_HISTORY = "remote_history"
+    SECRET_REFUSED = "secret_refused"
+    INSTRUCTIONS_REFUSED = "instructions_refused"
 
 
 HTTP_STATUS: dict[ErrorCode, int] = {
@@ -70,6 +75,8 @@ HTTP_STATUS: dict[ErrorCode, int] = {
     ErrorCode.SESSION_CLOSED: 409,
     ErrorCode.PRECONDITION_FAILED: 412,
     ErrorCode.MEMORY_LIMIT_EXCEEDED: 413,
+    ErrorCode.SECRET_REFUSED: 422,
+    ErrorCode.INSTRUCTIONS_REFUSED: 422,
     ErrorCode.PRECONDITION_REQUIRED: 428,
     ErrorCode.STORAGE_FAILED: 500,
     ErrorCode.DAMAGED: 500,
@@ -203,6 +210,38 @@ class SessionClosedError(GitmemError):
     code = ErrorCode.SESSION_CLOSED
 
 
+class Refused(NamedTuple):
+    """One reason for a refusal: a kind such as "github-token", the field that holds it, and its line there from 1."""
+
+    kind: str
+    field: str
+    line: int
+
+
+class RefusedTextError(GitmemError):
+    """Screening found what must not be kept; nothing of the text was stored, nor is it in any message."""
+
+    def __init__(self, message: str, found: Sequence[Refused] = ()) -> None:
+        super().__init__(message)
+        self.found = tuple(found)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"findings": [found._asdict() for found in self.found]}
+
+
+class SecretRefusedError(RefusedTextError):
+    """The text holds a secret, such as a key or a password."""
+
+    code = ErrorCode.SECRET_REFUSED
+
+
+class InstructionsRefusedError(RefusedTextError):
+    """The text holds instructions aimed at a later session."""
+
+    code = ErrorCode.INSTRUCTIONS_REFUSED
+
+
 class AccessError(GitmemError):
     """Who asks may not do this."""
 
@@ -289,4 +328,7 @@ def error_from(code: str, message: str, data: Mapping[str, Any]) -> GitmemError:
             return PreconditionFailedError(message, expected=data.get("expected"), actual=data.get("actual"))
         case ErrorCode.DAMAGED:
             return DamagedError(data.get("object", ""), message)
+        case ErrorCode.SECRET_REFUSED | ErrorCode.INSTRUCTIONS_REFUSED:
+            kind = SecretRefusedError if code == ErrorCode.SECRET_REFUSED else InstructionsRefusedError
+            return kind(message, [Refused(**found) for found in data.get("findings", ())])
     return _PLAIN.get(code, StorageError)(message)
