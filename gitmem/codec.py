@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from json.encoder import encode_basestring as _quote
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from gitmem.errors import InvalidDocumentError
 from gitmem.records import AgentWrites
+from gitmem.strictjson import loads
 
 TOMBSTONE: Final = b'{"deleted": true}\n'
 MAX_FILE_BYTES: Final = 512 * 1024
@@ -59,16 +59,6 @@ def decode(data: bytes, document_id: str) -> Content | None:
     return content
 
 
-def loads(data: bytes) -> Any:
-    """Strict JSON: UTF-8 without BOM, no duplicate keys, no NaN; ValueError otherwise."""
-    try:
-        return json.loads(
-            data.decode(), object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_small_int
-        )
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
 def _parse(data: bytes) -> Any:
     if len(data) > MAX_FILE_BYTES:
         raise InvalidDocumentError(f"the file has {len(data)} bytes, more than any document")
@@ -82,23 +72,6 @@ def _parse(data: bytes) -> Any:
 
 def _one_line(error: ValueError) -> str:
     return str(error).replace("\n", " ")[:120]
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("a key stands twice")
-    return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _small_int(digits: str) -> int:
-    if len(digits) > 20:
-        raise ValueError("a number is too large")
-    return int(digits)
 
 
 def _joined(value: object) -> object:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from gitmem.codec import MAX_FILE_BYTES, loads
+from gitmem.codec import MAX_FILE_BYTES
 from gitmem.documents import Documents
 from gitmem.environment.catchup import Progress, silent
 from gitmem.errors import (
@@ -28,6 +28,7 @@ from gitmem.limits import check_resource_id, is_resource_id
 from gitmem.naming import id_from, title_from
 from gitmem.records import NewDocument
 from gitmem.store import Environment
+from gitmem.strictjson import loads
 
 _TEXT_ENDINGS: Final = (".md", ".txt")
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -49,6 +49,9 @@ def shell_environment(tmp_path: Path) -> dict[str, str]:
         "PATH": path,
         "HOME": str(tmp_path),
         "GIT_AUTHOR_NAME": "Owner",
+        "GIT_AUTHOR_EMAIL": "owner@example.org",
+        "GIT_COMMITTER_NAME": "Owner",
+        "GIT_COMMITTER_EMAIL": "owner@example.org",
         "GIT_CONFIG_NOSYSTEM": "1",
         "LANG": "C.UTF-8",
     }

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from gitmem.checks.findings import Finding
 from gitmem.checks.history import History
-from gitmem.codec import loads
 from gitmem.control.index import is_wrong
 from gitmem.environment.catchup import Progress
 from gitmem.environment.layout import text_path
@@ -16,6 +15,7 @@ from gitmem.git.objects import Oid
 from gitmem.git.refs import MAIN
 from gitmem.git.repository import Repository
 from gitmem.git.trees import Path
+from gitmem.strictjson import loads
 
 _NAMED: Final = ("deployments", "sessions")
 _REFERENCES: Final = {

@@ -45,6 +45,8 @@ COMMANDS: Final = {
     "status": "health:status",
     "doctor": "health:doctor",
     "gc": "health:gc",
+    "textconv": "drivers:textconv",
+    "merge-driver": "drivers:merge_driver",
     "serve": "serve:serve",
     "key": "keys:key",
     "mcp": "mcp:mcp",

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gitmem.codec import loads
 from gitmem.control.ledger import Ledger, Snapshot, parsed
 from gitmem.database import Database, DatabaseBusyError, DatabaseUnusableError
 from gitmem.errors import BusyError, DamagedError
 from gitmem.git.objects import Oid, object_id
 from gitmem.git.trees import EMPTY_TREE
+from gitmem.strictjson import loads
 
 if TYPE_CHECKING:
     from gitmem.git.courier import Progress

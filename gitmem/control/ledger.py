@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from gitmem.clock import Clock, system_clock
-from gitmem.codec import loads
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Person, render
 from gitmem.git.creation import create, is_made
@@ -21,6 +20,7 @@ from gitmem.git.trees import EMPTY_TREE, FILE, Entry, Path
 from gitmem.git.upkeep import Upkeep
 from gitmem.ids import Random, system_random
 from gitmem.records import OWNER
+from gitmem.strictjson import loads
 
 if TYPE_CHECKING:
     from gitmem.git.housekeeping import Size

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from zlib import crc32
 
-from gitmem.codec import TOMBSTONE, loads
+from gitmem.codec import TOMBSTONE
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.history import Aside, Outcome, Reader, Rejection, Settled, SideSave, touches_no_document
 from gitmem.environment.layout import RESOURCE_FILE, Name, locate, named_by, text_path
@@ -20,6 +20,7 @@ from gitmem.git.repository import Repository
 from gitmem.limits import MAX_BYTES_CEILING, is_resource_id
 from gitmem.memory import define_memory
 from gitmem.records import Memory, Provider
+from gitmem.strictjson import loads
 
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being done, how many are done, and how many there are if that is known."""

@@ -70,6 +70,7 @@ class Opened:
         self.repository = Repository(folder, durable=settings.durable)
         self.catalog = Catalog(os.path.join(self.repository.derived, "index.sqlite"))
         self.reader = Reader(self.repository)
+        self.repository.install_drivers()
         with_tree = settings.worktree and not self.repository.bare
         self.worktree = WorkTree(folder, self.repository.scratch) if with_tree else None
         self.projection = Projection(self.repository, self.catalog, self.worktree)

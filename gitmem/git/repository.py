@@ -12,6 +12,7 @@ from gitmem.errors import BusyError, DamagedError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.commits import Commit, Person, parse
 from gitmem.git.config import Config, shared_configs
+from gitmem.git.drivers import install
 from gitmem.git.files import busy, older_than_boot, read_small, storage, sync_file_system, sync_path
 from gitmem.git.journal import Journal, Record, StagedObject, from_this_boot, staged_objects
 from gitmem.git.lock import WriterLock
@@ -367,6 +368,10 @@ class Repository:
                 f"A rebase of main is under way in {self.folder}, and aborting it would undo a save",
                 "Finish it (git rebase --continue) or abort it, then try again.",
             )
+
+    def install_drivers(self) -> None:
+        """Let plain git show and merge documents as gitmem does."""
+        install(self.git_dir, self._config)
 
     def names_upstream(self) -> bool:
         """Whether the configuration may name an upstream of gitmem's: a look that every save can afford."""

@@ -10,10 +10,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.types import Receive
 
-from gitmem.codec import loads
 from gitmem.errors import ErrorCode, InvalidRequestError
 from gitmem.http.answers import Refusal
 from gitmem.limits import BINDINGS_PER_SESSION, BODY_BYTES, MAX_BYTES_CEILING, MAX_BYTES_DEFAULT
+from gitmem.strictjson import loads
 
 BODY_SECONDS: Final = 30.0
 
