@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gitmem.errors import StorageError
 from gitmem.screening.findings import Span
 from gitmem.screening.formats import known_formats
 
-_REFUSED = ("redact", "block")
+_REFUSED: Final = ("redact", "block")
+_TAIL: Final = 8
 
 
 def secrets(text: str) -> list[Span]:
@@ -27,8 +30,13 @@ def _detected(text: str) -> list[Span]:
     return [
         Span(finding.type.replace("_", "-"), finding.start, finding.end)
         for finding in scan(text)
-        if finding.action in _REFUSED
+        if finding.action in _REFUSED and not _is_placeholder(text[finding.start : finding.end])
     ]
+
+
+def _is_placeholder(value: str) -> bool:
+    """Whether it ends as "xxxxxxxx" or "********" does."""
+    return len(value) >= _TAIL and len(set(value[-_TAIL:])) == 1
 
 
 def _outermost(found: list[Span]) -> list[Span]:
