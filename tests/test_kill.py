@@ -48,8 +48,8 @@ for worker in range(int(threads)):
     threading.Thread(target=work, args=(worker,)).start()
 """
 
-# Packing happens only in large repositories; tests/test_housekeeping.py kills it.
-SAVING = [name for name in failpoints.NAMES if not name.endswith("-pack")]
+# Packing happens only in large repositories, and pushes only with an upstream: tests of their own kill those.
+SAVING = [name for name in failpoints.NAMES if not name.endswith(("-pack", "-push"))]
 
 
 def started(folder: str, name: str, *, failpoint: str = "", skip: int = 0, threads: int = 1) -> subprocess.Popen[str]:

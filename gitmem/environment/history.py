@@ -350,7 +350,7 @@ class Reader:
         first = self._newest(start, name, walk)
         if first is None:
             return
-        tops = [first, *self._set_aside(name, walk)]
+        tops = [first, *(found for found in self._set_aside(name, walk) if found.commit.oid != first.commit.oid)]
         above, below = self._graph(tops, name, walk)
         ready = [(-found.commit.updated, at, found) for at, found in enumerate(tops[1:]) if not above[found.commit.oid]]
         heapify(ready)

@@ -45,19 +45,25 @@ class WriterLock:
     def _take(self, deadline: float, seconds: float) -> None:
         wait = _FIRST_WAIT
         while True:
-            if self._descriptor < 0:
-                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
             try:
+                self._open()
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if lies_at(self._path, self._descriptor):
                     return
                 self.close()  # the file was deleted: others hold another one
+                continue
+            except FileNotFoundError:  # so was the folder
+                os.makedirs(os.path.dirname(self._path), exist_ok=True)
                 continue
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise self._busy(seconds) from None
             time.sleep(wait)
             wait = min(wait * 1.5, _LONGEST_WAIT)
+
+    def _open(self) -> None:
+        if self._descriptor < 0:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
 
     def note(self, data: bytes) -> None:
         """Leave 80 bytes in the file for whoever takes the lock after this holder died."""

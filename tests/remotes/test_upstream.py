@@ -375,6 +375,7 @@ def test_commands_that_write_start_from_what_there_is(trio: list[Machine]) -> No
     (two.folder / "gitmem.toml").write_text('project = "bot"\n')
     run = Cli(two.folder)
     run.ok("retitle", "notes", "workshop", "From two")
+    one.environment.refresh()
     one.write("workshop", "b")
     run.ok("freeze", "notes", "workshop")
     found = one.notes.read("workshop", fresh=True)
