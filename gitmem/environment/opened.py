@@ -192,6 +192,7 @@ class Opened:
             self.projection.let_go()
             raise
         self._head = draft.head
+        self._follow_linked(head.root, draft.head.root)
         if draft.joined:
             self._follow_joined(step)
         else:
@@ -287,6 +288,13 @@ class Opened:
         except (DatabaseUnusableError, OSError, GitmemError):
             with suppress(OSError):
                 self.catalog.discard()
+
+    def _follow_linked(self, old: Oid, new: Oid) -> None:
+        if self.repository.linked_on_main():
+            from gitmem.environment.linked import follow
+
+            with suppress(GitmemError, OSError):
+                follow(self.repository, old, new)
 
     def _before_swap(self, step: _Step) -> Callable[[], object]:
         if not step.projecting:

@@ -396,6 +396,11 @@ class Repository:
         ]
         return any(self._state(name).strip() == MAIN for name in with_head)
 
+    def linked_on_main(self) -> list[str]:
+        """What is `.git` in each linked worktree that has main checked out."""
+        places = [place for place in self._linked_worktrees() if self._state(f"{place}/HEAD").strip() == f"ref: {MAIN}"]
+        return [os.path.join(self.git_dir, place) for place in places]
+
     def _linked_worktrees(self) -> list[str]:
         try:
             names = os.listdir(os.path.join(self.git_dir, "worktrees"))
