@@ -59,6 +59,27 @@ def decode(data: bytes, document_id: str) -> Content | None:
     return content
 
 
+def encode_file(content: Content) -> bytes:
+    """The one form of a memory file: its text as an array of lines."""
+    lines = ",\n    ".join(map(_quote, content.text.split("\n")))
+    return f'{{\n  "text": [\n    {lines}\n  ]\n}}\n'.encode()
+
+
+def decode_file(data: bytes) -> Content:
+    """What a memory file holds: its text. Raises InvalidDocumentError as `decode` does."""
+    value = _parse(data)
+    if not isinstance(value, dict):
+        raise InvalidDocumentError("the file is not a JSON object")
+    if unknown := value.keys() - {"text"}:
+        raise InvalidDocumentError(f"the file has an unknown key {min(unknown)!a}")
+    return file_content(_text(_joined(value.get("text", "")), "text"))
+
+
+def file_content(text: str) -> Content:
+    """The content of a memory file, which is nothing but text."""
+    return Content("", "", "enabled", text)
+
+
 def _parse(data: bytes) -> Any:
     if len(data) > MAX_FILE_BYTES:
         raise InvalidDocumentError(f"the file has {len(data)} bytes, more than any document")

@@ -217,19 +217,20 @@ class _Examination:
 
     def _history(self, tip: Oid) -> Iterator[Finding]:
         """History read once: its objects, its commits, and the index and the tree that follow from it."""
-        history = History(self._repository, self._progress)
-        with closing(Catalog.temporary()) as fresh:
+        history = History(self._repository, self._parts.form, self._progress)
+        with closing(Catalog.temporary(reserving=self._parts.form.reserving)) as fresh:
             with fresh.transaction() as connection:
-                number = rebuild(connection, history.events(tip)) + 1
+                number = rebuild(connection, history.events(tip), reserving=fresh.reserving) + 1
                 root = self._root(tip)
                 with suppress(DamagedError):
-                    fresh.set_resources(connection, declarations(self._repository, root) if root else [])
+                    declared = declarations(self._repository, root) if root and self._parts.form.declared else []
+                    fresh.set_resources(connection, declared)
                 fresh.set_tip(connection, tip, number)
             yield from history.findings
             if self._index and history.complete and root is not None:
                 yield from self._disagreements(self._index, fresh, tip)
             if root is not None:
-                yield from Tip(self._repository, fresh, root, whole=history.complete).run()
+                yield from Tip(self._parts.form, self._repository, fresh, root, whole=history.complete).run()
 
     def _disagreements(self, index: Catalog, fresh: Catalog, tip: Oid) -> Iterator[Finding]:
         try:

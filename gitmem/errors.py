@@ -5,14 +5,22 @@ GitmemError
 │   ├── InvalidCursorError
 │   ├── ToolArgumentError        a model called a tool with arguments that are not the tool's
 │   └── InvalidDocumentError     a file that is not a document
+├── FileRefusedError             a memory file may not have this path, or hold this text
+│   ├── InvalidPathError
+│   ├── FileTooLargeError
+│   └── EmptyFileError
 ├── LimitExceededError           a field is too large
 ├── NotFoundError                look elsewhere
 │   └── ProjectNotFoundError
+│       └── OrganizationNotFoundError
 ├── PreconditionError            read again, then decide
 │   ├── PreconditionFailedError
+│   ├── RevisionConflictError
 │   └── PreconditionRequiredError
 ├── ConflictError                the key or the name is taken by something else
-│   └── IdempotencyKeyReusedError
+│   ├── IdempotencyKeyReusedError
+│   ├── FolderFullError
+│   └── MemoryDisabledError
 ├── SessionClosedError           the session has ended; start another
 ├── RefusedTextError             the text holds what must not be kept
 │   ├── SecretRefusedError
@@ -58,6 +66,13 @@ class ErrorCode(StrEnum):
     REMOTE_UNREACHABLE = "remote_unreachable"
     REMOTE_REFUSED = "remote_refused"
     REMOTE_HISTORY = "remote_history"
+    ORGANIZATION_NOT_FOUND = "organization_not_found"
+    REVISION_CONFLICT = "revision_conflict"
+    FOLDER_FULL = "folder_full"
+    MEMORY_DISABLED = "memory_disabled"
+    INVALID_PATH = "invalid_path"
+    TOO_LARGE = "too_large"
+    EMPTY = "empty"
     SECRET_REFUSED = "secret_refused"
     INSTRUCTIONS_REFUSED = "instructions_refused"
 
@@ -84,6 +99,13 @@ HTTP_STATUS: dict[ErrorCode, int] = {
     ErrorCode.REMOTE_REFUSED: 502,
     ErrorCode.REMOTE_UNREACHABLE: 503,
     ErrorCode.BUSY: 503,
+    ErrorCode.ORGANIZATION_NOT_FOUND: 404,
+    ErrorCode.REVISION_CONFLICT: 409,
+    ErrorCode.FOLDER_FULL: 409,
+    ErrorCode.MEMORY_DISABLED: 409,
+    ErrorCode.INVALID_PATH: 422,
+    ErrorCode.TOO_LARGE: 422,
+    ErrorCode.EMPTY: 422,
 }
 
 EXIT_DONE = 0
@@ -152,6 +174,37 @@ class LimitExceededError(GitmemError):
         return {"field": self.field, "bytes": self.bytes, "maxBytes": self.max_bytes}
 
 
+class FileRefusedError(GitmemError):
+    """A memory file may not have this path, or hold this text (seed 003)."""
+
+
+class InvalidPathError(FileRefusedError):
+    """The path breaks a rule, which the message names."""
+
+    code = ErrorCode.INVALID_PATH
+
+
+class FileTooLargeError(FileRefusedError):
+    """The text is over the limit of a note, or of MEMORY.md."""
+
+    code = ErrorCode.TOO_LARGE
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"The text has {size} bytes; the limit is {limit}. Shorten it, or use several notes.")
+        self.bytes = size
+        self.max_bytes = limit
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"bytes": self.bytes, "maxBytes": self.max_bytes}
+
+
+class EmptyFileError(FileRefusedError):
+    """A note without any text."""
+
+    code = ErrorCode.EMPTY
+
+
 class NotFoundError(GitmemError):
     """The thing named does not exist, or was deleted."""
 
@@ -162,6 +215,12 @@ class ProjectNotFoundError(NotFoundError):
     """The store has no such project."""
 
     code = ErrorCode.PROJECT_NOT_FOUND
+
+
+class OrganizationNotFoundError(ProjectNotFoundError):
+    """The store has no such organisation, which is a project."""
+
+    code = ErrorCode.ORGANIZATION_NOT_FOUND
 
 
 class PreconditionError(GitmemError):
@@ -175,6 +234,21 @@ class PreconditionFailedError(PreconditionError):
     """
 
     code = ErrorCode.PRECONDITION_FAILED
+
+    def __init__(self, message: str, *, expected: str | None = None, actual: str | None = None) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.actual = actual
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {"expected": self.expected, "actual": self.actual}
+
+
+class RevisionConflictError(PreconditionError):
+    """A memory file is not at the revision that the caller expects; None stands for no file."""
+
+    code = ErrorCode.REVISION_CONFLICT
 
     def __init__(self, message: str, *, expected: str | None = None, actual: str | None = None) -> None:
         super().__init__(message)
@@ -202,6 +276,18 @@ class IdempotencyKeyReusedError(ConflictError):
     """The same, as the helpers and the command line say it."""
 
     code = ErrorCode.IDEMPOTENCY_KEY_REUSED
+
+
+class FolderFullError(ConflictError):
+    """The folder holds as many notes as one may."""
+
+    code = ErrorCode.FOLDER_FULL
+
+
+class MemoryDisabledError(ConflictError):
+    """The member has turned personal memory off."""
+
+    code = ErrorCode.MEMORY_DISABLED
 
 
 class SessionClosedError(GitmemError):
@@ -311,7 +397,8 @@ _PLAIN: dict[str, type[GitmemError]] = {
     for found in (
         InvalidRequestError, InvalidCursorError, InvalidDocumentError, NotFoundError, ProjectNotFoundError,
         PreconditionRequiredError, ConflictError, IdempotencyKeyReusedError, SessionClosedError, UnauthorizedError,
-        ForbiddenError, BusyError, RemoteUnreachableError, RemoteRefusedError, RemoteHistoryError, StorageError,
+        ForbiddenError, BusyError, FolderFullError, MemoryDisabledError, OrganizationNotFoundError, InvalidPathError,
+        EmptyFileError, RemoteUnreachableError, RemoteRefusedError, RemoteHistoryError, StorageError,
     )
 }  # fmt: skip
 
@@ -326,6 +413,10 @@ def error_from(code: str, message: str, data: Mapping[str, Any]) -> GitmemError:
             return LimitExceededError(data.get("field", "body"), data.get("bytes", 0), data.get("maxBytes", 0))
         case ErrorCode.PRECONDITION_FAILED:
             return PreconditionFailedError(message, expected=data.get("expected"), actual=data.get("actual"))
+        case ErrorCode.REVISION_CONFLICT:
+            return RevisionConflictError(message, expected=data.get("expected"), actual=data.get("actual"))
+        case ErrorCode.TOO_LARGE:
+            return FileTooLargeError(data.get("bytes", 0), data.get("maxBytes", 0))
         case ErrorCode.DAMAGED:
             return DamagedError(data.get("object", ""), message)
         case ErrorCode.SECRET_REFUSED | ErrorCode.INSTRUCTIONS_REFUSED:

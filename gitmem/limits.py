@@ -17,6 +17,10 @@ SOURCE_BYTES = 240
 OVERVIEW_ENTRIES = 50
 OVERVIEW_BYTES = 16 * 1024
 PAGE_DOCUMENTS = 50
+FILE_BYTES = 32 * 1024
+INDEX_FILE_BYTES = 12 * 1024
+FOLDER_FILES = 200
+FILE_BODY_BYTES = 256 * 1024
 
 _RESOURCE_ID = re.compile(r"(?=.{1,128}\Z)[a-z0-9]+(?:-[a-z0-9]+)*\Z", re.ASCII)
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
@@ -101,6 +105,11 @@ def check_text(value: str, max_bytes: int) -> str:
     if size > max_bytes:
         raise LimitExceededError("text", size, max_bytes)
     return value
+
+
+def file_limit(path: str) -> int:
+    """The most bytes that a memory file may have (seed 003)."""
+    return INDEX_FILE_BYTES if path == "MEMORY.md" else FILE_BYTES
 
 
 def check_agent_writes(value: str) -> str:

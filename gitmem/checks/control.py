@@ -10,6 +10,7 @@ from gitmem.checks.findings import Finding
 from gitmem.checks.history import History
 from gitmem.control.index import is_wrong
 from gitmem.environment.catchup import Progress
+from gitmem.environment.form import DOCUMENTS
 from gitmem.environment.layout import text_path
 from gitmem.git.objects import Oid
 from gitmem.git.refs import MAIN
@@ -34,7 +35,7 @@ def records(repository: Repository, progress: Progress) -> Iterator[Finding]:
             message = "The branch is gone, though there are objects. Find its last commit with git fsck --lost-found."
             yield Finding(check="refs", subject=MAIN, message=message)
         return
-    history = History(repository, progress)
+    history = History(repository, DOCUMENTS, progress)
     history.verify(tip)
     yield from history.findings
     if history.findings:

@@ -6,21 +6,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from gitmem.checks.findings import Finding
-from gitmem.codec import TOMBSTONE
 from gitmem.environment.catchup import Progress
-from gitmem.environment.comparison import ATTRIBUTES_FILE
-from gitmem.environment.history import Outcome, Reader, Rejection, operation_of, touches_no_document
-from gitmem.environment.layout import RESOURCE_FILE, Name, named_by, text_path
-from gitmem.environment.rows import Event
+from gitmem.environment.form import ATTRIBUTES_FILE, SWITCH_FILE, SWITCH_SUBJECTS, Form, touches_no_document
+from gitmem.environment.history import Outcome, Reader, Rejection
+from gitmem.environment.layout import RESOURCE_FILE, Name, text_path
+from gitmem.environment.rows import REMOVALS, Event
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Commit
-from gitmem.git.objects import Kind, Oid, object_id
+from gitmem.git.objects import Kind, Oid
 from gitmem.git.repository import Repository
 from gitmem.git.trees import EMPTY_TREE, Entry, Path
 
 _REPORT_EVERY: Final = 500
 _SUBMODULE: Final = 0o160000
-_TOMBSTONE: Final = object_id("blob", TOMBSTONE)
 _SHOWN: Final = 3
 
 Change = tuple[Path, Entry | None, Entry | None]
@@ -29,10 +27,11 @@ Change = tuple[Path, Entry | None, Entry | None]
 class History:
     """Reads everything that main reaches. `findings` and `complete` are known once `events` is used up."""
 
-    def __init__(self, repository: Repository, progress: Progress) -> None:
+    def __init__(self, repository: Repository, form: Form, progress: Progress) -> None:
         self._repository = repository
         self._trees = repository.trees
-        self._reader = Reader(repository)
+        self._reader = Reader(repository, form)
+        self._form = form
         self._progress = progress
         self._damaged: set[Oid] = set()
         self._last: Commit | None = None
@@ -57,7 +56,7 @@ class History:
                 self._note_error(error)
 
     def _outcomes(self, commit: Commit, changes: list[Change] | None) -> Iterator[Outcome]:
-        own = operation_of(commit)
+        own = self._form.operation_of(commit)
         wrong = self._check_own(commit, changes) if changes is not None else None
         if changes and own and not wrong:
             operation, name = own
@@ -165,35 +164,36 @@ class History:
 
     def _check_own(self, commit: Commit, changes: list[Change]) -> str | None:
         """What is wrong with a commit of gitmem's own, which becomes a finding."""
-        own = operation_of(commit)
+        own = self._form.operation_of(commit)
         if not own and not touches_no_document(commit):
             return None
-        wrong = _wrong_write(*own, changes) if own else _wrong_other(commit.subject, changes)
+        wrong = _wrong_write(self._form, *own, changes) if own else _wrong_other(self._form, commit.subject, changes)
         if wrong:
             message = f"Its subject is {commit.subject!a}, but {wrong}. Something other than gitmem made or changed it."
             self.findings.append(Finding(check="commits", subject=commit.oid.hex(), message=message))
         return wrong
 
 
-def _wrong_write(operation: str, name: Name, changes: list[Change]) -> str | None:
-    others = [text_path(path) for path, _, _ in changes if named_by(path) != name]
+def _wrong_write(form: Form, operation: str, name: Name, changes: list[Change]) -> str | None:
+    others = [text_path(path) for path, _, _ in changes if form.named_by(path) != name]
     if others:
         return f"it changes {', '.join(others[:_SHOWN])}{' and more' if len(others) > _SHOWN else ''}"
-    left = [now for _, _, now in changes if now]
-    if len(changes) != 1 or not left:
+    if len(changes) != 1 or (form.reserving and changes[0][2] is None):
         return "it does more or less than write that document's file"
-    if (left[0].oid == _TOMBSTONE) != (operation == "delete"):
-        return "it leaves a document" if operation == "delete" else "it leaves a tombstone"
+    if form.is_removed(changes[0][2]) != (operation in REMOVALS):
+        return "it leaves a document" if operation in REMOVALS else "it leaves none"
     return None
 
 
-def _wrong_other(subject: str, changes: list[Change]) -> str | None:
+def _wrong_other(form: Form, subject: str, changes: list[Change]) -> str | None:
     operation, _, what = subject.partition(" ")
     if operation == "reshard":
-        removed = {named_by(path): was.oid for path, was, _ in changes if was}
-        added = {named_by(path): now.oid for path, _, now in changes if now}
+        removed = {form.named_by(path): was.oid for path, was, _ in changes if was}
+        added = {form.named_by(path): now.oid for path, _, now in changes if now}
         return None if removed == added and None not in added else "it does more than move files"
     expected = (what, RESOURCE_FILE) if operation == "declare" else (ATTRIBUTES_FILE,)
+    if subject in SWITCH_SUBJECTS:
+        expected = (SWITCH_FILE,)
     others = [text_path(path) for path, _, _ in changes if path != expected]
     return f"it changes {', '.join(others[:_SHOWN])}" if others else None
 

@@ -40,7 +40,7 @@ def staging(environment: EnvironmentRepository, tip: Oid) -> Iterator[Finding]:
     except StorageError as error:
         yield Finding(check="staging", subject=".git/index", message=error.message)
         return
-    for path in sorted(Search(repository, parts.catalog, parts.worktree, stage, tip).run().behind):
+    for path in sorted(Search(parts.form, repository, parts.catalog, parts.worktree, stage, tip).run().behind):
         message = (
             "Its entry in .git/index is an older version: a plain git commit would undo a save. Run doctor --repair."
         )

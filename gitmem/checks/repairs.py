@@ -83,7 +83,7 @@ def _from_files(environment: EnvironmentRepository, found: Sequence[Finding]) ->
     with suppress(DamagedError):
         tip = parts.repository.tip()
         root = parts.repository.commit(tip).tree if tip else None
-        for path, _, file in compared(trees, root, parts.worktree) if root else ():
+        for path, _, file in compared(parts.form, trees, root, parts.worktree) if root else ():
             if file.oid in wanted and file.data is not None:
                 objects.write(file.oid, "blob", file.data, parts.repository.scratch)
                 wanted.discard(file.oid)

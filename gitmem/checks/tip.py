@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from gitmem.checks.findings import Finding
-from gitmem.codec import decode
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.catchup import declaration
+from gitmem.environment.form import Form
 from gitmem.environment.history import FILE_MODES
-from gitmem.environment.layout import RESOURCE_FILE, Name, locate, named_by, resource_named_by, shards, text_path
+from gitmem.environment.layout import RESOURCE_FILE, Name, text_path
 from gitmem.errors import DamagedError, InvalidDocumentError
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.git.trees import Entry, Path
-from gitmem.limits import is_document_id, is_resource_id
+from gitmem.limits import is_resource_id
 
 _LINK: Final = 0o120000
 
@@ -23,7 +23,8 @@ _LINK: Final = 0o120000
 class Tip:
     """One tree, with the index that history made of it; `whole` is false where damage hides some of it."""
 
-    def __init__(self, repository: Repository, fresh: Catalog, root: Oid, *, whole: bool) -> None:
+    def __init__(self, form: Form, repository: Repository, fresh: Catalog, root: Oid, *, whole: bool) -> None:
+        self._form = form
         self._repository = repository
         self._trees = repository.trees
         self._fresh = fresh
@@ -33,6 +34,9 @@ class Tip:
 
     def run(self) -> Iterator[Finding]:
         """The findings. What a damaged object hides is passed over: it has been named."""
+        if not self._form.declared:
+            yield from self._folder((), self._root)
+            return
         for name, entry in self._readable(self._root):
             files = self._readable(entry.oid) if entry.is_folder and is_resource_id(name) else []
             if files:
@@ -55,6 +59,8 @@ class Tip:
         entries = self._readable(tree)
         for name, entry in entries:
             here = (*path, name)
+            if not path and name.startswith("."):
+                continue
             if entry.is_folder:
                 yield from self._folder(here, entry.oid)
                 continue
@@ -66,7 +72,7 @@ class Tip:
             yield from _alike(path, [name for name, _ in entries])
 
     def _file(self, path: Path, entry: Entry) -> Iterator[Finding]:
-        name, resource, text = named_by(path), resource_named_by(path), text_path(path)
+        name, resource, text = self._form.named_by(path), self._form.resource_named_by(path), text_path(path)
         if entry.mode == _LINK:
             yield Finding(
                 check="layout", subject=text, message="A symbolic link is committed here. It is not followed."
@@ -78,10 +84,10 @@ class Tip:
         elif name:
             yield from self._document(path, entry, name)
         elif path[-1].endswith(".json"):
-            yield Finding(check="layout", subject=text, message=_misplaced(path))
+            yield Finding(check="layout", subject=text, message=self._form.misplaced(path))
 
     def _document(self, path: Path, entry: Entry, name: Name) -> Iterator[Finding]:
-        place, _ = locate(self._trees, self._root, name)
+        place, _ = self._form.locate(self._trees, self._root, name)
         if place != path:
             message = f"{name} is stored at {text_path(place)} too, and only that counts. Remove one with git rm."
             yield Finding(check="layout", subject=text_path(path), message=message)
@@ -90,7 +96,7 @@ class Tip:
 
     def _row(self, entry: Entry, name: Name) -> Iterator[Finding]:
         _, row = self._fresh.find(name)
-        if row and row.dead:
+        if row and row.dead and self._form.reserving:
             if self._content(entry, name):
                 message = (
                     "A deleted id is in use again. It stays deleted: save the text under a new id, and git revert."
@@ -104,17 +110,9 @@ class Tip:
     def _content(self, entry: Entry, name: Name) -> bool:
         """Whether anything but a tombstone lies there."""
         try:
-            return decode(self._repository.objects.read(entry.oid, "blob"), name.id) is not None
+            return self._form.decode(self._repository.objects.read(entry.oid, "blob"), name.id) is not None
         except InvalidDocumentError:
             return True
-
-
-def _misplaced(path: Path) -> str:
-    document_id = path[-1].removesuffix(".json")
-    if not is_document_id(document_id):
-        return "No document can have this name, so that it is not read. Rename it with git mv."
-    folders = "/".join((path[0], *shards(document_id)))
-    return f"It lies in a folder where no document is looked for. Move it to {path[0]} or below {folders}."
 
 
 def _alike(path: Path, names: list[str]) -> Iterator[Finding]:

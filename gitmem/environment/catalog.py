@@ -77,13 +77,14 @@ class Catalog(Database):
     Its methods raise DatabaseUnusableError.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, reserving: bool = True) -> None:
         super().__init__(path, _SCHEMA, _SCHEMA_VERSION)
+        self.reserving = reserving
 
     @classmethod
-    def temporary(cls) -> Catalog:
+    def temporary(cls, *, reserving: bool) -> Catalog:
         """An index of its own, gone when it is closed; what does not fit into little memory is on the disk."""
-        made = cls("")
+        made = cls("", reserving=reserving)
         made.use("")
         return made
 
@@ -93,7 +94,7 @@ class Catalog(Database):
         if self.in_memory:
             yield self
             return
-        other = Catalog(self.path)
+        other = Catalog(self.path, reserving=self.reserving)
         try:
             other.query("BEGIN")
             other.tip()
@@ -191,8 +192,25 @@ class Catalog(Database):
 
     def count(self, resource: str) -> int:
         """How many documents of a resource have a file: live ones and tombstones."""
-        count: int = self.query("SELECT COUNT(*) FROM documents WHERE resource = ?", resource)[0][0]
+        count: int = self.query(
+            "SELECT COUNT(*) FROM documents WHERE resource = ? AND (? OR dead = 0)", resource, self.reserving
+        )[0][0]
         return count
+
+    def live_count(self) -> int:
+        """How many documents there are, of every resource."""
+        count: int = self.query("SELECT COUNT(*) FROM documents WHERE dead = 0")[0][0]
+        return count
+
+    def by_name(self, after: Name, limit: int) -> tuple[Oid | None, list[tuple[Name, Row]]]:
+        """Live documents by name, behind `after`; and the tip."""
+        found = self.query(
+            f"SELECT (SELECT tip FROM state), resource, id, {_ROW} FROM documents"
+            " WHERE dead = 0 AND (resource, id) > (?, ?) ORDER BY resource, id LIMIT ?",
+            *after, limit,
+        )  # fmt: skip
+        tip = found[0][0] if found else self.tip()
+        return tip, [(Name(row[1], row[2]), row_of(*row[3:])) for row in found]
 
     def documents(self, resource: str | None = None) -> Iterator[tuple[Name, Row]]:
         """Every row, dead ones too, by name. Streams."""
@@ -268,14 +286,16 @@ class Catalog(Database):
             ((m.id, m.description, m.provider.kind, m.provider.max_bytes) for m in declared),
         )
 
-    @staticmethod
-    def apply(connection: sqlite3.Connection, events: Iterable[Event], number: int, *, rejected: bool = True) -> int:
+    def apply(
+        self, connection: sqlite3.Connection, events: Iterable[Event], number: int, *, rejected: bool = True
+    ) -> int:
         """Take up what commits did, oldest first, counting from `number`; the next number.
 
-        An id once deleted stays dead (invariant 5). `rejected` says that some files were rejected before.
+        An id once deleted stays dead (invariant 5) where ids are reserved. `rejected` says that some
+        files were rejected before.
         """
         for event in events:
-            _apply(connection, event, number, rejected)
+            _apply(connection, event, number, rejected, reserving=self.reserving)
             number += 1
         return number
 
@@ -338,7 +358,7 @@ def _containing(matching: str) -> tuple[str, tuple[str, ...]]:
     return " AND (title IS NULL OR instr(casefold(ifnull(title, '')), ?) OR instr(casefold(id), ?))", (wanted, wanted)
 
 
-def _apply(connection: sqlite3.Connection, event: Event, number: int, rejected: bool) -> None:
+def _apply(connection: sqlite3.Connection, event: Event, number: int, rejected: bool, *, reserving: bool) -> None:
     key = event.name
     session = session_of(event.writer)
     if session is not None and not event.dead and not event.merged:
@@ -350,7 +370,8 @@ def _apply(connection: sqlite3.Connection, event: Event, number: int, rejected: 
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?) ON CONFLICT (resource, id) DO UPDATE SET"
             " revision = excluded.revision, blob = excluded.blob, updated = excluded.updated,"
             " session = excluded.session, merged = max(merged, excluded.merged), title = excluded.title,"
-            " summary = excluded.summary, policy = excluded.policy, bytes = excluded.bytes WHERE dead = 0",
+            " summary = excluded.summary, policy = excluded.policy, bytes = excluded.bytes, dead = 0"
+            + (" WHERE dead = 0" if reserving else ""),
             (*key, event.commit, event.blob, event.updated, session, event.merged, *columns(event.meta)),
         )
     else:

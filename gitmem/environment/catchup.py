@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from zlib import crc32
 
-from gitmem.codec import TOMBSTONE
 from gitmem.environment.catalog import Catalog
-from gitmem.environment.history import Aside, Outcome, Reader, Rejection, Settled, SideSave, touches_no_document
-from gitmem.environment.layout import RESOURCE_FILE, Name, locate, named_by, text_path
+from gitmem.environment.form import touches_no_document
+from gitmem.environment.history import Aside, Outcome, Reader, Rejection, Settled, SideSave
+from gitmem.environment.layout import RESOURCE_FILE, Name, text_path
 from gitmem.environment.rebuild import rebuild
 from gitmem.environment.rows import Clashed, Event
 from gitmem.errors import DamagedError
 from gitmem.git.commits import Commit
-from gitmem.git.objects import Oid, object_id
+from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.limits import MAX_BYTES_CEILING, is_resource_id
 from gitmem.memory import define_memory
@@ -25,7 +25,6 @@ from gitmem.strictjson import loads
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being done, how many are done, and how many there are if that is known."""
 
-_TOMBSTONE: Final = object_id("blob", TOMBSTONE)
 _LONGEST_STEP: Final = 20_000
 _REPORT_EVERY: Final = 2_000
 
@@ -98,8 +97,8 @@ class CatchUp:
         """A gitmem that was killed after its save may not have written the file: look later."""
         trees = self._repository.trees
         for event in events:
-            _, was = locate(trees, before, event.name)
-            path, _ = locate(trees, root, event.name)
+            _, was = self._reader.form.locate(trees, before, event.name)
+            path, _ = self._reader.form.locate(trees, root, event.name)
             self._catalog.set_unprojected(connection, text_path(path), was.oid if was else None)
 
     # From scratch
@@ -109,10 +108,11 @@ class CatchUp:
         with self._catalog.transaction() as connection:
             root = self._repository.commit(tip).tree
             self._catalog.clear(connection)
-            total = rebuild(connection, self._counted(self._reader.everything(tip)))
+            total = rebuild(connection, self._counted(self._reader.everything(tip)), reserving=self._catalog.reserving)
             if not self._fits(root):
                 self._catalog.clear(connection)
-                total = rebuild(connection, self._counted(self._reader.everything_compared(tip)))
+                events = self._reader.everything_compared(tip)
+                total = rebuild(connection, self._counted(events), reserving=self._catalog.reserving)
             self.set_resources(connection, root)
             self._catalog.set_tip(connection, tip, total + 1)
             self._catalog.set_unchecked(connection, True)
@@ -129,23 +129,26 @@ class CatchUp:
             return True  # a comparison of trees would come no further
 
     def _digest_of_index(self) -> tuple[int, int]:
-        return _digest(f"{resource}/{document_id}" for resource, document_id in self._catalog.live_names())
+        return _digest(str(Name(*name)) for name in self._catalog.live_names())
 
     def _digest_of_tree(self, root: Oid) -> tuple[int, int]:
+        form = self._reader.form
         return _digest(
-            f"{path[0]}/{path[-1].removesuffix('.json')}"
+            str(name)
             for path, entry in self._repository.trees.walk(root)
-            if entry.oid != _TOMBSTONE and named_by(path)
+            if (name := form.named_by(path)) and not form.is_removed(entry)
         )
 
     def _fits_name_by_name(self, root: Oid) -> bool:
         missing = {name for name, row in self._catalog.documents() if not row.dead}
         rejected = {name for name, _, _ in self._catalog.rejected()}
         for path, _ in self._repository.trees.walk(root):
-            here = Name(path[0], path[-1].removesuffix(".json"))
+            here = self._reader.form.named_by(path)
+            if here is None:
+                continue
             if here in missing:
                 missing.remove(here)
-            elif named_by(path) and here not in rejected and self._catalog.find(here)[1] is None:
+            elif here not in rejected and self._catalog.find(here)[1] is None:
                 return False
         return not missing - rejected
 
@@ -157,7 +160,8 @@ class CatchUp:
 
     def set_resources(self, connection: sqlite3.Connection, root: Oid) -> None:
         """Take the declarations from the tip's tree."""
-        self._catalog.set_resources(connection, declarations(self._repository, root))
+        if self._reader.form.declared:
+            self._catalog.set_resources(connection, declarations(self._repository, root))
 
 
 def _digest(names: Iterable[str]) -> tuple[int, int]:

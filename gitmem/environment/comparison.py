@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gitmem.environment.form import Form
 from gitmem.environment.layout import RESOURCE_FILE
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import DamagedError
@@ -11,23 +12,25 @@ from gitmem.git.objects import Oid
 from gitmem.git.trees import EMPTY_TREE, Entry, Path, Trees
 from gitmem.limits import is_resource_id
 
-ATTRIBUTES_FILE = ".gitattributes"
-
 Pair = tuple[Path, Entry | None, File]
 """A path, what the tip has there, and what lies there; one of the two may be missing."""
 
 
-def compared(trees: Trees, root: Oid, worktree: WorkTree) -> Iterator[Pair]:
-    """Every file of the tip and of the working tree below the folders of resources, in no set order.
+def compared(form: Form, trees: Trees, root: Oid, worktree: WorkTree) -> Iterator[Pair]:
+    """Every file of the tip and of the working tree that can be gitmem's, in no set order.
 
-    A folder counts where the tip or the disk has a declaration in it. Below a damaged tree nothing
+    Of documents: what lies below the folders of resources, which count where the tip or the disk has
+    a declaration in them. Of memory files: all but what begins with a dot at the top. Below a damaged tree nothing
     can be said, and nothing is.
     """
     top = trees.get(root)
-    attributes = top.file(ATTRIBUTES_FILE)
-    if attributes:
-        path = (ATTRIBUTES_FILE,)
-        yield path, attributes, worktree.read(path)
+    for mark in form.marks:
+        entry = top.file(mark)
+        if entry:
+            yield (mark,), entry, worktree.read((mark,))
+    if not form.declared:
+        yield from _folder(trees, root, worktree, ())
+        return
     for name in {name for name, _ in top} | set(worktree.resources()):
         folder = top.folder(name)
         if is_resource_id(name) and (_declared(trees, folder) or worktree.has_resource(name)):
@@ -53,7 +56,11 @@ def _folder(trees: Trees, tree: Oid, worktree: WorkTree, path: Path) -> Iterator
         expected = dict(trees.get(tree))
     except DamagedError:
         return
+    if not path:
+        expected = {name: entry for name, entry in expected.items() if not name.startswith(".")}
     for name, file in worktree.scan(path):
+        if not path and name.startswith("."):
+            continue
         here = (*path, name)
         entry = expected.get(name)
         if file is None:

@@ -8,15 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from gitmem import codec
 from gitmem.clock import Clock
-from gitmem.codec import Content, decode, encode
+from gitmem.codec import TOMBSTONE, Content, loads
 from gitmem.database import DatabaseUnusableError
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.doubt import misses
+from gitmem.environment.form import ATTRIBUTES_FILE, SWITCH_FILE, Form
 from gitmem.environment.handedits import Adopt, Leave, PutBack, Standing, judge, lost
 from gitmem.environment.history import SETTLE, Reader, meta_of
-from gitmem.environment.layout import RESOURCE_FILE, Name, locate, named_by, split, text_path
+from gitmem.environment.layout import RESOURCE_FILE, Name, text_path
 from gitmem.environment.rows import Event, Row
 from gitmem.environment.stored import Head, Stored, root_of
 from gitmem.environment.worktree import File, WorkTree
@@ -34,13 +34,13 @@ _CLOCK_SLACK: Final = 24 * 3600 * 1000
 
 @dataclass(slots=True)
 class FileChange:
-    """A file to put (`data`) or to move here (`source`) in the working tree after the save.
+    """A file to put (`data`; None: to remove) or to move here (`source`) in the working tree after the save.
 
     `expected` are the blobs that may be replaced there; `base` is what gitmem last put there.
     """
 
     path: Path
-    data: bytes = b""
+    data: bytes | None = b""
     source: Path | None = None
     expected: set[Oid | None] = field(default_factory=set)
     base: Oid | None = None
@@ -62,6 +62,7 @@ class Draft:
 
     def __init__(
         self,
+        form: Form,
         repository: Repository,
         catalog: Catalog,
         worktree: WorkTree | None,
@@ -74,6 +75,7 @@ class Draft:
     ) -> None:
         self._left_out = left_out
         self._doubting = doubting
+        self.form = form
         self._repository = repository
         self._catalog = catalog
         self._worktree = worktree
@@ -120,14 +122,45 @@ class Draft:
             self._adopt(name)
         return self._stored(name)
 
-    def put(self, name: Name, content: Content | None, operation: str, writer: Writer = OWNER) -> Stored:
-        """Add the commit that writes a document (None: its tombstone)."""
+    def put(
+        self,
+        name: Name,
+        content: Content | None,
+        operation: str,
+        writer: Writer = OWNER,
+        author: Person | None = None,
+    ) -> Stored:
+        """Add the commit that writes a document (None: its tombstone, or its file's removal).
+
+        `author` is who wrote it, where that is not the owner, or the agent, of this environment.
+        """
         self._clean = False
-        return self._put(name, content, operation, writer)
+        return self._put(name, content, operation, writer, author)
+
+    def names_in(self, folder: str) -> list[Name]:
+        """The memory files that stand in a folder."""
+        path = tuple(folder.split("/")) if folder else ()
+        found = self._repository.trees.find(self.head.root, path) if path else Entry(0, self.head.root)
+        listed = self._repository.trees.get(found.oid) if found and (found.is_folder or not path) else ()
+        names = [self.form.named_by((*path, name)) for name, entry in listed if not entry.is_folder]
+        return [name for name in names if name]
+
+    def is_switched_on(self) -> bool:
+        """Whether the memory in a repository of files is on. Raises DamagedError."""
+        entry = self._repository.trees.find(self.head.root, (SWITCH_FILE,))
+        return is_on(self._repository, entry)
+
+    def switch(self, on: bool, author: Person | None = None) -> None:
+        """Add the commit that turns the memory on or off, unless it is so already."""
+        if self.is_switched_on() == on:
+            return
+        self._clean = False
+        data = b'{"enabled": true}\n' if on else b'{"enabled": false}\n'
+        self._write((SWITCH_FILE,), data, f"{'enable' if on else 'disable'} memory", OWNER, author)
 
     def confirm(self, name: Name) -> None:
         """A write that changes nothing: make sure that Git can still read what is there."""
-        path, entry = locate(self._repository.trees, self.head.root, name)
+        path, entry = self.form.locate(self._repository.trees, self.head.root, name)
         file = self._seen_files.get(path)
         objects = self._repository.objects
         if entry and file and file.data is not None and file.oid == entry.oid and not objects.intact(file.oid, "blob"):
@@ -145,7 +178,7 @@ class Draft:
 
     def begin(self) -> None:
         """Lay the first commit of a repository."""
-        self._write((".gitattributes",), ATTRIBUTES, "init", OWNER)
+        self._write((ATTRIBUTES_FILE,), ATTRIBUTES, "init", OWNER)
 
     def settle(self, name: Name) -> None:
         """Add the commit that settles a document's conflicts and leaves it as it is."""
@@ -168,7 +201,7 @@ class Draft:
         self.joined = True
         self.staged.extend((object_id("blob", data), "blob", data) for data in blobs)
         self._commit(edits, subject, OWNER, onto=root_of(self._repository, theirs), clashes=clashes)
-        for folder in sorted({path[:-1] for path in edits if named_by(path)}):
+        for folder in sorted({path[:-1] for path in edits if self.form.named_by(path)}):
             self._reshard(folder)
 
     def lying(self) -> dict[Path, Oid | None]:
@@ -220,17 +253,17 @@ class Draft:
 
     def _doubt(self, name: Name) -> None:
         """An id that exists must not be given out again because bytes of the index have changed on the disk."""
-        if misses(self._catalog, self._repository.trees, self.head.root, name):
+        if misses(self.form, self._catalog, self._repository.trees, self.head.root, name):
             raise DatabaseUnusableError(f"the index does not know {name}")
 
     def _content(self, name: Name, row: Row) -> Content:
-        blob = row.blob or Reader(self._repository).blob_at(row.revision, name)
-        path = locate(self._repository.trees, self.head.root, name)[0]
+        blob = row.blob or Reader(self._repository, self.form).blob_at(row.revision, name)
+        path = self.form.locate(self._repository.trees, self.head.root, name)[0]
         file = self._seen_files.get(path)
         if file and file.data is not None and file.oid == blob:
-            content = decode(file.data, name.id)  # the same bytes, without asking Git
+            content = self.form.decode(file.data, name.id)  # the same bytes, without asking Git
         else:
-            content = decode(self._repository.objects.read(blob, "blob"), name.id)
+            content = self.form.decode(self._repository.objects.read(blob, "blob"), name.id)
         assert content is not None
         return content
 
@@ -238,13 +271,19 @@ class Draft:
         content = None
         if not event.dead:
             data = next(data for oid, _, data in reversed(self.staged) if oid == event.blob)
-            content = decode(data, event.name.id)
+            content = self.form.decode(data, event.name.id)
         return Stored(event.commit, content, event.updated, event.writer)
 
-    def _put(self, name: Name, content: Content | None, operation: str, writer: Writer) -> Stored:
-        data = encode(content) if content else codec.TOMBSTONE
+    def _put(
+        self, name: Name, content: Content | None, operation: str, writer: Writer, author: Person | None = None
+    ) -> Stored:
+        data = self.form.encode(content) if content else TOMBSTONE if self.form.reserving else None
         path, blob, commit = self._write(
-            locate(self._repository.trees, self.head.root, name)[0], data, f"{operation} {name}", writer
+            self.form.locate(self._repository.trees, self.head.root, name)[0],
+            data,
+            f"{operation} {name}",
+            writer,
+            author,
         )
         stored = Stored(commit, content, self.head.updated, writer)
         self._rows[name] = stored
@@ -257,11 +296,14 @@ class Draft:
         self._reshard(path[:-1])
         return stored
 
-    def _write(self, path: Path, data: bytes, subject: str, writer: Writer) -> tuple[Path, Oid, Oid]:
+    def _write(
+        self, path: Path, data: bytes | None, subject: str, writer: Writer, author: Person | None = None
+    ) -> tuple[Path, Oid | None, Oid]:
         old = self._find(path)
-        blob = object_id("blob", data)
-        self.staged.append((blob, "blob", data))
-        commit = self._commit({path: Entry(FILE, blob)}, subject, writer)
+        blob = object_id("blob", data) if data is not None else None
+        if blob is not None and data is not None:
+            self.staged.append((blob, "blob", data))
+        commit = self._commit({path: Entry(FILE, blob) if blob else None}, subject, writer, author=author)
         self._change_file(path, data, old.oid if old else None)
         return path, blob, commit
 
@@ -285,6 +327,7 @@ class Draft:
         subject: str,
         writer: Writer,
         *,
+        author: Person | None = None,
         onto: Head | None = None,
         clashes: Sequence[Clash] = (),
     ) -> Oid:
@@ -296,13 +339,12 @@ class Draft:
         now, newest = self._clock(), max(head.updated for head in parents)
         if now < newest <= now + _CLOCK_SLACK:
             now = newest  # a clock that went back a little must not reorder saves
-        author = (
-            self._owner if writer.kind == "owner" else Person("agent", f"{writer.session_id}@{self._agent_address}")
-        )
+        if author is None and writer.kind == "agent":
+            author = Person("agent", f"{writer.session_id}@{self._agent_address}")
         data = render(
             tree=root,
             parents=[head.tip for head in parents if head.tip],
-            author=author,
+            author=author or self._owner,
             milliseconds=now,
             subject=subject,
             writer=writer,
@@ -313,7 +355,7 @@ class Draft:
         self.head = Head(commit, root, now)
         return commit
 
-    def _change_file(self, path: Path, data: bytes, old: Oid | None) -> None:
+    def _change_file(self, path: Path, data: bytes | None, old: Oid | None) -> None:
         if self._worktree is None:
             return
         lag = self._catalog.unprojected(text_path(path)).get(text_path(path)) if self._lags(path, old) else None
@@ -328,7 +370,7 @@ class Draft:
         return file.oid != old
 
     def _reshard(self, folder: Path) -> None:
-        edits = split(self._repository.trees, self.head.root, folder)
+        edits = self.form.split(self._repository.trees, self.head.root, folder)
         if not edits:
             return
         self._commit(edits, f"reshard {text_path(folder)}", OWNER)
@@ -343,7 +385,7 @@ class Draft:
     def _adopt(self, name: Name) -> None:
         if self._worktree is None or self._repository.operation_in_progress():
             return
-        path, entry = locate(self._repository.trees, self.head.root, name)
+        path, entry = self.form.locate(self._repository.trees, self.head.root, name)
         file = self._seen_files[path] = self._worktree.read(self._where_it_lies(path))
         if file.oid == (entry.oid if entry else None) and not file.odd:
             return
@@ -363,12 +405,13 @@ class Draft:
         worktree, stored = self._worktree, self._stored(name)
         assert worktree is not None
         standing = Standing(
+            form=self.form,
             entry=entry,
             lag=self._catalog.unprojected(text_path(path)).get(text_path(path)),
             alive=stored.alive if stored else None,
             resource=self.find_resource(name.resource),
             holds=lambda content: stored is not None and self._same(stored, content),
-            gone=lambda: self._left_out(path) or lost(worktree, self._catalog, name.resource),
+            gone=lambda: self._left_out(path) or lost(self.form, worktree, self._catalog, name.resource),
         )
         match judge(name, file, standing):
             case Leave(reason):
@@ -376,7 +419,7 @@ class Draft:
             case PutBack():
                 self._put_back(path, entry, file)
             case Adopt(content):
-                operation = "delete" if content is None else "edit" if stored else "create"
+                operation = "delete" if content is None else "edit" if stored and stored.alive else "create"
                 self._put(name, content, operation, OWNER)
                 self._expect(path, file.oid)
         return None
@@ -396,3 +439,15 @@ class Draft:
         for change in self.files:
             if change.path == path and change.source is None:
                 change.expected.add(oid)
+
+
+def is_on(repository: Repository, entry: Entry | None) -> bool:
+    """What the file says that turns memory off; on where there is none, or it is not readable as one."""
+    if entry is None:
+        return True
+    try:
+        return not isinstance(value := loads(repository.objects.read(entry.oid, "blob")), dict) or (
+            value.get("enabled") is not False
+        )
+    except ValueError:
+        return True

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from gitmem.codec import Content, decode
+from gitmem.codec import Content
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.layout import Name
 from gitmem.environment.opened import Change, Opened, Ticket
@@ -149,6 +149,15 @@ class EnvironmentRepository:
         found = self._fresh(lambda catalog: catalog.recent(resource, after, limit, matching))
         return [(i, row if row.meta else self.read(Name(resource, i), row)[0]) for i, row in found or ()]
 
+    def by_name(self, after: Name, limit: int) -> list[tuple[Name, Row]]:
+        """Documents with metadata by name, behind `after`."""
+        found = self._fresh(lambda catalog: catalog.by_name(after, limit))
+        return [(name, row if row.meta else self.read(name, row)[0]) for name, row in found or ()]
+
+    def count(self) -> int:
+        """How many documents there are."""
+        return self._fresh(lambda catalog: (catalog.tip(), catalog.live_count())) or 0
+
     def versions(self, name: Name, before: int | None, limit: int) -> list[VersionRow]:
         """The versions of a document, newest first, behind number `before`, with their blobs."""
         row = self.find(name)
@@ -178,7 +187,8 @@ class EnvironmentRepository:
 
     def content(self, name: Name, blob: Oid) -> Content | None:
         """What a version's blob holds; None for a tombstone. Raises DamagedError."""
-        return decode(self.parts().repository.objects.read(blob, "blob"), name.id)
+        parts = self.parts()
+        return parts.form.decode(parts.repository.objects.read(blob, "blob"), name.id)
 
     def _fresh(self, look: Callable[[Catalog], tuple[Oid | None, T]]) -> T | None:
         """Look into the index at a moment when it stands at the tip of main."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gitmem.codec import Content
 from gitmem.environment.catalog import Catalog
-from gitmem.environment.history import checked
+from gitmem.environment.form import Form
 from gitmem.environment.layout import Name
 from gitmem.environment.rows import Unprojected
 from gitmem.environment.worktree import File, WorkTree
@@ -40,12 +40,13 @@ class Lags:
 
 
 class Standing(NamedTuple):
-    """What a file is held against: the tip's entry, the document's state, and its declaration.
+    """What a file is held against: its repository's form, the tip's entry, the document's state, its declaration.
 
     `alive` is None for an id that was never used; `holds` says whether the document has that
     content; `gone` says why absent files of the resource count as lost, not as deleted.
     """
 
+    form: Form
     entry: Entry | None
     lag: Unprojected | None
     alive: bool | None
@@ -66,18 +67,21 @@ def judge(name: Name, file: File, standing: Standing) -> Adopt | PutBack | Leave
     if file.data is None:
         return _removal(standing)
     try:
-        content = checked(
-            file.data, name.id, standing.resource.provider.max_bytes if standing.resource else MAX_BYTES_DEFAULT
-        )
+        content = standing.form.checked(file.data, name, _limit(name, standing))
     except InvalidDocumentError as error:
         return Leave(error.message)
     return _content(name, content, standing)
 
 
+def _limit(name: Name, standing: Standing) -> int:
+    undeclared = standing.form.declared and standing.resource is None
+    return MAX_BYTES_DEFAULT if undeclared else standing.form.limit(name, standing.resource)
+
+
 def _content(name: Name, content: Content | None, standing: Standing) -> Adopt | PutBack | Leave:
-    if standing.alive is False:
+    if standing.alive is False and standing.form.reserving:
         return Leave("its id is reserved by a deletion") if content or not standing.entry else PutBack()
-    if standing.resource is None:
+    if standing.resource is None and standing.form.declared:
         return Leave(f"there is no resource {name.resource}")
     if content is None and standing.alive is None:
         return Leave("it deletes a document that does not exist")
@@ -95,12 +99,15 @@ def _removal(standing: Standing) -> Adopt | PutBack | Leave:
     return Leave(refusal) if refusal else Adopt(None)
 
 
-def lost(worktree: WorkTree, catalog: Catalog, resource: str) -> str | None:
-    """Why absent files of a resource count as lost: too much of it is gone at once."""
-    if not worktree.has_resource(resource):
+def lost(form: Form, worktree: WorkTree, catalog: Catalog, resource: str) -> str | None:
+    """Why absent files of a resource, or of a folder, count as lost: too much of it is gone at once."""
+    if form.declared and not worktree.has_resource(resource):
         return f"the folder of {resource}, or its declaration, has vanished"
+    if not worktree.exists():
+        return "the working tree is empty"
     documents = catalog.count(resource)
-    gone = documents - sum(1 for _ in worktree.files(resource))
+    there = worktree.files(resource) if form.declared else worktree.files_in(resource)
+    gone = documents - sum(1 for _ in there)
     if gone > 10 and gone > documents // 2:
-        return f"most files of {resource} are gone"
+        return f"most files of {resource or 'the top folder'} are gone"
     return None

@@ -7,62 +7,27 @@ the first such parent's history is followed; where it is nobody's, the merge is 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Final, NamedTuple
 
-from gitmem.codec import Content, decode
-from gitmem.environment.layout import Name, locate, named_by
-from gitmem.environment.rows import RESOLVE, Clashed, Event, Meta
-from gitmem.errors import DamagedError, InvalidDocumentError, LimitExceededError
-from gitmem.git.commits import Commit, clashes_of, own_write
+from gitmem.codec import Content
+from gitmem.environment.form import Form, touches_no_document
+from gitmem.environment.layout import Name
+from gitmem.environment.rows import REMOVALS, RESOLVE, Clashed, Event, Meta
+from gitmem.errors import DamagedError, InvalidDocumentError
+from gitmem.git.commits import Commit, OwnWrite, clashes_of, own_write
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.git.trees import EMPTY_TREE, FILE, Entry
-from gitmem.limits import MAX_BYTES_CEILING, check_summary, check_text, check_title, is_document_id, is_resource_id
 from gitmem.records import OWNER, Writer
 
-_SUBJECT: Final = r"(?!reshard )([a-z]+) ([a-z0-9-]+)/([A-Za-z0-9_-]+)\Z"
 SETTLE: Final = "settle the conflict in "
 """How the subject of a commit begins that settles a conflict and leaves the document as it is."""
 
 FILE_MODES: Final = (FILE, 0o100755, 0o100664)
-
-
-def operation_of(commit: Commit) -> tuple[str, Name] | None:
-    """The document write that gitmem's own commit says it is; None for every other commit.
-
-    gitmem's commits are taken at their word here, which spares a comparison of trees for each;
-    doctor compares.
-    """
-    if not commit.own or len(commit.parents) > 1:
-        return None
-    found = re.match(_SUBJECT, commit.subject)
-    if not found or not is_resource_id(found[2]) or not is_document_id(found[3]):
-        return None
-    return found[1], Name(found[2], found[3])
-
-
-def touches_no_document(commit: Commit) -> bool:
-    """Whether gitmem's own commit only moves files or declares a resource."""
-    return commit.own and len(commit.parents) <= 1 and commit.subject.startswith(("reshard ", "declare ", "init"))
-
-
-def checked(data: bytes, document_id: str, max_bytes: int) -> Content | None:
-    """What a person's file holds, within every limit; None for a tombstone. Raises InvalidDocumentError."""
-    content = decode(data, document_id)
-    if content is None:
-        return None
-    try:
-        check_title(content.title)
-        check_summary(content.summary)
-        check_text(content.text, max_bytes)
-    except LimitExceededError as error:
-        raise InvalidDocumentError(error.message) from None
-    return content
 
 
 def meta_of(content: Content) -> Meta:
@@ -121,9 +86,10 @@ class _Walk(NamedTuple):
 class Reader:
     """Reads the history of one repository."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, form: Form) -> None:
         self._repository = repository
         self._trees = repository.trees
+        self.form = form
 
     # Along first parents
 
@@ -148,32 +114,35 @@ class Reader:
         oid: Oid | None = tip
         boundary = self._repository.boundary()
         while oid:
-            own = own_write(self._repository.objects.read(oid, "commit")) if oid not in boundary else None
+            own = self._own_write(oid) if oid not in boundary else None
             if own:
                 writer = Writer(kind="agent", session_id=own.session) if own.session else OWNER
                 name = Name(own.resource, own.id)
-                yield Event(name, own.operation, oid, own.updated, writer, dead=own.operation == "delete")
+                yield Event(name, own.operation, oid, own.updated, writer, dead=own.operation in REMOVALS)
                 oid = own.parent
             else:
                 commit = next(self.back(oid, None))
                 yield from list(self.events(commit))[::-1]
                 oid = commit.parents[0] if commit.parents else None
 
+    def _own_write(self, oid: Oid) -> OwnWrite | None:
+        return own_write(self._repository.objects.read(oid, "commit"), self.form.own_writes)
+
     def everything_compared(self, tip: Oid) -> Iterator[Outcome]:
         """The same, believing no commit: for a history that somebody has rewritten under gitmem's name."""
         for commit in self.back(tip, None):
             found = list(self.exactly(commit))
-            own = operation_of(commit)
+            own = self.form.operation_of(commit)
             if own and len(found) == 1 and isinstance(found[0], Event) and found[0].name == own[1]:
                 found = [found[0]._replace(operation=own[0], message=None)]
             yield from found[::-1]
 
     def events(self, commit: Commit) -> Iterator[Outcome]:
         """What a commit on the first-parent line did, its side branches included, oldest first."""
-        own = operation_of(commit)
+        own = self.form.operation_of(commit)
         if own:
             operation, name = own
-            yield Event(name, operation, commit.oid, commit.updated, commit.writer, dead=operation == "delete")
+            yield Event(name, operation, commit.oid, commit.updated, commit.writer, dead=operation in REMOVALS)
         elif not touches_no_document(commit):
             yield from self.exactly(commit)
 
@@ -189,12 +158,12 @@ class Reader:
         seen: set[Name] = set()
         from_sides: dict[Oid, set[Name]] = {}
         for path, _, _ in self._trees.changes(before, commit.tree):
-            name = named_by(path)
+            name = self.form.named_by(path)
             if name is None or name in seen:
                 continue
             seen.add(name)
-            _, was = locate(self._trees, before, name)
-            _, now = locate(self._trees, commit.tree, name)
+            _, was = self.form.locate(self._trees, before, name)
+            _, now = self.form.locate(self._trees, commit.tree, name)
             if (was and was.oid) == (now and now.oid):
                 continue
             source = self._parent_with(commit, name, now) if len(commit.parents) > 1 else None
@@ -237,7 +206,7 @@ class Reader:
         """A committed file's metadata; None for a tombstone. Raises InvalidDocumentError, DamagedError."""
         if entry.mode not in FILE_MODES:
             raise InvalidDocumentError("it is not an ordinary file")
-        content = checked(self._repository.objects.read(entry.oid, "blob"), name.id, MAX_BYTES_CEILING)
+        content = self.form.checked(self._repository.objects.read(entry.oid, "blob"), name, self.form.limit(name, None))
         return meta_of(content) if content else None
 
     def _tree(self, commit: Oid) -> Oid:
@@ -253,27 +222,29 @@ class Reader:
             for clash in clashes_of(self._repository.objects.read(commit.oid, "commit")):
                 yield Clashed(Name(clash.resource, clash.id), commit.oid, clash.ours, clash.theirs)
         elif commit.subject.startswith(SETTLE):
-            resource, _, document_id = commit.subject.removeprefix(SETTLE).partition("/")
+            resource, _, document_id = commit.subject.removeprefix(SETTLE).rpartition("/")
             yield Settled(Name(resource, document_id))
 
     def _parent_with(self, merge: Commit, name: Name, now: Entry | None) -> Oid | None:
         for parent in merge.parents[1:]:
-            _, theirs = locate(self._trees, self._tree(parent), name)
+            _, theirs = self.form.locate(self._trees, self._tree(parent), name)
             if (theirs and theirs.oid) == (now and now.oid):
                 return parent
         return None
 
     def _on_sides(self, merge: Commit) -> Iterator[Outcome]:
-        """What merged branches did that holds whatever the merge kept: deletions; then, oldest first, the rest."""
+        """What merged branches did that holds whatever it kept: final deletions; then, oldest first, the rest."""
         others: list[Outcome] = []
         names: set[Name] = set()
         for side in self._repository.between(merge.parents[0], merge.parents[1:]):
             commit = self._repository.commit(side)
-            own = operation_of(commit)
+            own = self.form.operation_of(commit)
             if own:
                 names.add(own[1])
-                if own[0] == "delete":
-                    yield Event(own[1], "delete", side, commit.updated, commit.writer, dead=True, merged=True)
+                if own[0] in REMOVALS and self.form.reserving:
+                    yield Event(own[1], own[0], side, commit.updated, commit.writer, dead=True, merged=True)
+                elif own[0] in REMOVALS:
+                    continue
                 elif own[0] == RESOLVE:
                     others.append(Settled(own[1]))
                 elif commit.writer.kind == "agent":
@@ -282,7 +253,7 @@ class Reader:
             if not touches_no_document(commit) and len(commit.parents) < 2:
                 for event in self._compared(commit):
                     names.add(event.name)
-                    if isinstance(event, Event) and event.dead:
+                    if isinstance(event, Event) and event.dead and self.form.reserving:
                         yield event._replace(merged=True)
             others += list(self._about_conflicts(commit))[::-1]
         yield from reversed(others)
@@ -317,20 +288,20 @@ class Reader:
 
     def _passed(self, commit: Commit, names: set[Name], found: dict[Name, Event]) -> Iterator[tuple[Oid, set[Name]]]:
         """Take up what a commit did to some documents; the parents where the others are to be looked for."""
-        own = operation_of(commit)
+        own = self.form.operation_of(commit)
         if own or touches_no_document(commit):
             changed = {own[1]} & names if own else set()
         elif len(commit.parents) < 2:
             before = self._tree(commit.parents[0]) if commit.parents else EMPTY_TREE
             changed = {
-                name for path, _, _ in self._trees.changes(before, commit.tree) if (name := named_by(path))
+                name for path, _, _ in self._trees.changes(before, commit.tree) if (name := self.form.named_by(path))
             } & names
         else:
             changed = names
         after: dict[Oid, set[Name]] = {commit.parents[0]: names - changed} if commit.parents else {}
         for name in changed:
-            _, now = locate(self._trees, commit.tree, name)
-            entries = [locate(self._trees, self._tree(parent), name)[1] for parent in commit.parents]
+            _, now = self.form.locate(self._trees, commit.tree, name)
+            entries = [self.form.locate(self._trees, self._tree(parent), name)[1] for parent in commit.parents]
             same = [p for p, e in zip(commit.parents, entries, strict=True) if (e and e.oid) == (now and now.oid)]
             if same:
                 after.setdefault(same[0], set()).add(name)
@@ -404,12 +375,12 @@ class Reader:
                 break
             passed.append(oid)
             commit = self._repository.commit(oid)
-            own = operation_of(commit)
+            own = self.form.operation_of(commit)
             if (own and own[1] != name) or touches_no_document(commit):
                 oid = commit.parents[0] if commit.parents else None
                 continue
-            _, now = locate(self._trees, commit.tree, name)
-            entries = [locate(self._trees, self._tree(parent), name)[1] for parent in commit.parents]
+            _, now = self.form.locate(self._trees, commit.tree, name)
+            entries = [self.form.locate(self._trees, self._tree(parent), name)[1] for parent in commit.parents]
             same = [p for p, e in zip(commit.parents, entries, strict=True) if (e and e.oid) == (now and now.oid)]
             if same:
                 walk.aside.extend(parent for parent in commit.parents if parent != same[0])
@@ -433,7 +404,7 @@ class Reader:
 
     def blob_at(self, commit: Oid, name: Name) -> Oid:
         """The blob of a document's file in a commit's tree. Raises DamagedError where there is none."""
-        _, entry = locate(self._trees, self._tree(commit), name)
+        _, entry = self.form.locate(self._trees, self._tree(commit), name)
         if entry is None:
             raise DamagedError(commit.hex(), f"Commit {commit.hex()} says that it wrote {name}, but has no such file.")
         return entry.oid

@@ -6,17 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from gitmem.codec import Content, encode
+from gitmem.codec import Content
 from gitmem.environment.draft import Draft
-from gitmem.environment.history import FILE_MODES, Reader, checked
-from gitmem.environment.layout import Name, locate, named_by, text_path
+from gitmem.environment.history import FILE_MODES, Reader
+from gitmem.environment.layout import Name, text_path
 from gitmem.errors import InvalidDocumentError, RemoteHistoryError
 from gitmem.git.ancestry import merge_base
 from gitmem.git.commits import Clash
 from gitmem.git.objects import Oid, object_id
 from gitmem.git.repository import Repository
 from gitmem.git.trees import EMPTY_TREE, FILE, Entry, Path
-from gitmem.limits import MAX_BYTES_CEILING
 from gitmem.merging import merge_documents
 
 _BOTH: Final = "both sides changed it; theirs stands, ours stays in the history"
@@ -38,6 +37,7 @@ class Joining:
         self._repository = repository
         self._trees = repository.trees
         self._draft = draft
+        self._form = draft.form
         self._theirs = theirs
         self._where = where
         self._root = repository.commit(theirs).tree
@@ -80,14 +80,14 @@ class Joining:
             )
 
     def _has_documents(self, root: Oid) -> bool:
-        return any(named_by(path) for path, _ in self._trees.walk(root))
+        return any(self._form.named_by(path) for path, _ in self._trees.walk(root))
 
     def _changed(self, before: Oid, after: Oid) -> tuple[set[Name], set[Path]]:
         """The documents and the other files that differ between two trees; moves count as both."""
         names: set[Name] = set()
         others: set[Path] = set()
         for path, _, _ in self._trees.changes(before, after):
-            name = named_by(path)
+            name = self._form.named_by(path)
             if name:
                 names.add(name)
             else:
@@ -97,7 +97,7 @@ class Joining:
     def _examine(self, names: Iterable[Name], others: Iterable[Path]) -> None:
         """Note what comes in and is not what it should be. It counts as it does in any commit: not at all."""
         for name in names:
-            path, entry = locate(self._trees, self._root, name)
+            path, entry = self._form.locate(self._trees, self._root, name)
             self._content(name, path, entry)
         for path in others:
             if any(_is_unsafe(part) for part in path):
@@ -114,7 +114,7 @@ class Joining:
         try:
             if entry and entry.mode not in FILE_MODES:
                 raise InvalidDocumentError("it is not an ordinary file")
-            return checked(self._read(entry), name.id, MAX_BYTES_CEILING) if entry else None
+            return self._form.checked(self._read(entry), name, self._form.limit(name, None)) if entry else None
         except InvalidDocumentError as error:
             self._done.refused[text_path(path)] = error.message
             return None
@@ -128,9 +128,9 @@ class Joining:
         ours = self._draft.head.root
         our_names, our_others = self._changed(before, ours)
         for name in our_names:
-            path, entry = locate(self._trees, self._root, name)
-            _, mine = locate(self._trees, ours, name)
-            _, old = locate(self._trees, before, name)
+            path, entry = self._form.locate(self._trees, self._root, name)
+            _, mine = self._form.locate(self._trees, ours, name)
+            _, old = self._form.locate(self._trees, before, name)
             if _oid(mine) in {_oid(old), _oid(entry)}:
                 continue
             if _oid(entry) == _oid(old):
@@ -160,24 +160,23 @@ class Joining:
             if stored is not None:
                 self._edits[path] = mine  # so does ours
             return
-        base = checked(self._read(old), name.id, MAX_BYTES_CEILING) if old else None
+        base = self._form.checked(self._read(old), name, self._form.limit(name, None)) if old else None
         merged = merge_documents(base, stored.content, theirs)
         if merged is None or len(merged.text.encode()) > self._limit(name):
             self._clashed[name] = stored.revision
         elif merged == stored.content:
             self._edits[path] = mine
         elif merged != theirs:
-            data = encode(merged)
+            data = self._form.encode(merged)
             self._blobs.append(data)
             self._edits[path] = Entry(FILE, object_id("blob", data))
 
     def _limit(self, name: Name) -> int:
-        memory = self._draft.find_resource(name.resource)
-        return memory.provider.max_bytes if memory else MAX_BYTES_CEILING
+        return self._form.limit(name, self._draft.find_resource(name.resource))
 
     def _named(self) -> list[Clash]:
         """The conflicts, each with both revisions."""
-        theirs = Reader(self._repository).newest(self._theirs, set(self._clashed))
+        theirs = Reader(self._repository, self._form).newest(self._theirs, set(self._clashed))
         return [Clash(*name, ours, theirs[name].commit) for name, ours in sorted(self._clashed.items())]
 
 

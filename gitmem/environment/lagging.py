@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from gitmem.environment.aftermath import Aftermath
 from gitmem.environment.catalog import Catalog
-from gitmem.environment.comparison import ATTRIBUTES_FILE, compared
+from gitmem.environment.comparison import compared
+from gitmem.environment.form import Form
 from gitmem.environment.history import Reader
-from gitmem.environment.layout import Name, locate, named_by, resource_named_by, text_path
+from gitmem.environment.layout import Name, text_path
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import DamagedError, StorageError
 from gitmem.git.objects import Oid
@@ -44,6 +45,7 @@ class Search:
 
     def __init__(
         self,
+        form: Form,
         repository: Repository,
         catalog: Catalog,
         worktree: WorkTree,
@@ -51,6 +53,7 @@ class Search:
         tip: Oid,
         after: Aftermath | None = None,
     ) -> None:
+        self._form = form
         self._repository = repository
         self._catalog = catalog
         self._worktree = worktree
@@ -58,7 +61,7 @@ class Search:
         self._tip = tip
         self._after = after
         self._root = repository.commit(tip).tree
-        self._reader = Reader(repository)
+        self._reader = Reader(repository, form)
 
     def run(self) -> Found:
         """Everything that lags. Reads every file and tree, but blobs and history only where they differ."""
@@ -66,8 +69,8 @@ class Search:
         staged = self._staged()
         absent: list[tuple[Path, Entry]] = []
         strays: dict[Name, tuple[Path, File]] = {}
-        for path, entry, file in compared(self._repository.trees, self._root, self._worktree):
-            name = named_by(path)
+        for path, entry, file in compared(self._form, self._repository.trees, self._root, self._worktree):
+            name = self._form.named_by(path)
             if entry is None:
                 if name:
                     strays[name] = path, file
@@ -76,7 +79,7 @@ class Search:
             else:
                 self._look(path, entry, file, self._blob(path, entry.oid, staged), found)
         for path, entry in absent:
-            stray = strays.get(named_by(path) or Name("", ""))
+            stray = strays.get(self._form.named_by(path) or Name("", ""))
             blob = self._blob(path, None, staged)
             if stray:
                 found.moves[stray[0]] = path
@@ -117,9 +120,9 @@ class Search:
 
     def _look_at_former_place(self, text: bytes, blob: Oid, found: Found) -> None:
         path = tuple(os.fsdecode(text).split("/"))
-        name = named_by(path)
+        name = self._form.named_by(path)
         with suppress(DamagedError):
-            place, entry = locate(self._repository.trees, self._root, name) if name else (path, None)
+            place, entry = self._form.locate(self._repository.trees, self._root, name) if name else (path, None)
             if name and entry and place != path and self._is_version(name, blob):
                 found.bases[path] = None
                 found.behind.add(path)
@@ -135,7 +138,7 @@ class Search:
         return False
 
     def _is_older(self, path: Path, blob: Oid) -> bool:
-        name = named_by(path)
+        name = self._form.named_by(path)
         with suppress(DamagedError):
             if not self._repository.objects.exists(blob):
                 return False
@@ -160,9 +163,9 @@ class Search:
 
     def _declared(self, path: Path) -> Iterator[Oid]:
         """The blobs that gitmem has put at the path of a declaration, or of `.gitattributes`."""
-        subject = "init" if path == (ATTRIBUTES_FILE,) else f"declare {resource_named_by(path)}"
+        subjects = self._form.subjects(path)
         for commit in self._reader.back(self._tip, None):
-            if commit.own and commit.subject == subject:
+            if commit.own and commit.subject in subjects:
                 entry = self._repository.trees.find(commit.tree, path)
                 if entry:
                     yield entry.oid

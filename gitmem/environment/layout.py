@@ -20,13 +20,13 @@ _SHARD = r"[0-9a-f]{2}\Z"
 
 
 class Name(NamedTuple):
-    """What names a document within an environment."""
+    """What names a document within an environment; of a memory file, its folder and its name there."""
 
     resource: str
     id: str
 
     def __str__(self) -> str:
-        return f"{self.resource}/{self.id}"
+        return f"{self.resource}/{self.id}" if self.resource else self.id
 
 
 def shards(document_id: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from gitmem.codec import Content, decode
+from gitmem.codec import Content
 from gitmem.database import DatabaseUnusableError
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.catchup import CatchUp
@@ -16,7 +16,7 @@ from gitmem.environment.doubt import contradicts, misses
 from gitmem.environment.history import Reader, meta_of
 from gitmem.environment.layout import Name, text_path
 from gitmem.environment.projection import Projection
-from gitmem.environment.rows import Row, State, VersionRow
+from gitmem.environment.rows import REMOVALS, Row, State, VersionRow
 from gitmem.environment.settings import Settings
 from gitmem.environment.stored import Head, root_of
 from gitmem.environment.worktree import WorkTree
@@ -67,13 +67,15 @@ class Opened:
 
     def __init__(self, folder: str, settings: Settings) -> None:
         self.settings = settings
+        self.form = form = settings.form
         self.repository = Repository(folder, durable=settings.durable)
-        self.catalog = Catalog(os.path.join(self.repository.derived, "index.sqlite"))
-        self.reader = Reader(self.repository)
-        self.repository.install_drivers()
+        self.catalog = Catalog(os.path.join(self.repository.derived, "index.sqlite"), reserving=form.reserving)
+        self.reader = Reader(self.repository, form)
+        if form.declared:
+            self.repository.install_drivers()
         with_tree = settings.worktree and not self.repository.bare
         self.worktree = WorkTree(folder, self.repository.scratch) if with_tree else None
-        self.projection = Projection(self.repository, self.catalog, self.worktree)
+        self.projection = Projection(form, self.repository, self.catalog, self.worktree)
         self._catch_up = CatchUp(self.repository, self.catalog, self.reader, settings.progress)
         self._upkeep = Upkeep(self.repository, heal=self._heal, needs_healing=self.projection.needs_healing)
         self._person = self.repository.person() or settings.author
@@ -169,7 +171,7 @@ class Opened:
         if projecting and state.unchecked:
             state = self.catalog.state()
         draft = Draft(
-            self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
+            self.form, self.repository, self.catalog, self.worktree if projecting else None, head, self.settings.clock,
             self._person, self.projection.left_out, doubting=head.tip != self._doubted,
         )  # fmt: skip
         if head.tip is None:
@@ -405,7 +407,7 @@ class Opened:
 
     def find(self, name: Name) -> Row | None:
         row = self.fresh(lambda catalog: catalog.find(name))
-        if row is None and self._doubt(lambda root: misses(self.catalog, self.repository.trees, root, name)):
+        if row is None and self._doubt(lambda root: misses(self.form, self.catalog, self.repository.trees, root, name)):
             return self.fresh(lambda catalog: catalog.find(name))
         return row
 
@@ -442,7 +444,9 @@ class Opened:
         try:
             return self._read(name, row)
         except DamagedError:
-            wrong = row.blob and self._doubt(lambda root: contradicts(self.repository.trees, root, name, row))
+            wrong = row.blob and self._doubt(
+                lambda root: contradicts(self.form, self.repository.trees, root, name, row)
+            )
             again = self.find(name) if wrong else None
             if again is None or again.dead:
                 raise
@@ -450,7 +454,7 @@ class Opened:
 
     def _read(self, name: Name, row: Row) -> tuple[Row, Content]:
         blob = row.blob or self.reader.blob_at(row.revision, name)
-        content = decode(self.repository.objects.read(blob, "blob"), name.id)
+        content = self.form.decode(self.repository.objects.read(blob, "blob"), name.id)
         if content is None:
             raise DamagedError(blob.hex(), f"{name} is a tombstone in Git and alive in the index. Run gitmem doctor.")
         if row.blob is None or row.meta is None:
@@ -463,7 +467,7 @@ class Opened:
             return self._merged_versions(name, before, limit)
         found = self.fresh(lambda catalog: (catalog.tip(), catalog.versions(name, before, limit))) or []
         return [
-            v if v.blob or v.operation == "delete" else v._replace(blob=self.reader.blob_at(v.revision, name))
+            v if v.blob or v.operation in REMOVALS else v._replace(blob=self.reader.blob_at(v.revision, name))
             for v in found
         ]
 

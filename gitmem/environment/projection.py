@@ -12,6 +12,7 @@ from gitmem.database import DatabaseUnusableError
 from gitmem.environment.aftermath import aftermath, changed
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.comparison import differs
+from gitmem.environment.form import Form
 from gitmem.environment.history import FILE_MODES
 from gitmem.environment.lagging import Search
 from gitmem.environment.layout import text_path
@@ -37,7 +38,8 @@ _WRITTEN_AT_ONCE: Final = 256 * 1024
 class Projection:
     """The working tree and `.git/index` of one environment; neither, where it has no working tree."""
 
-    def __init__(self, repository: Repository, catalog: Catalog, worktree: WorkTree | None) -> None:
+    def __init__(self, form: Form, repository: Repository, catalog: Catalog, worktree: WorkTree | None) -> None:
+        self._form = form
         self._repository = repository
         self._catalog = catalog
         self._worktree = worktree
@@ -87,7 +89,7 @@ class Projection:
                 self._move(change.source, change.path, stats, late)
                 continue
             stats[change.path] = stat = self._put(change)
-            if stat is None:
+            if stat is None and not (change.data is None and self._removed(change)):
                 late[text_path(change.path)] = change.base
         held = self.hold()
         if self._stage.size() <= _WRITTEN_AT_ONCE and not lagging:
@@ -104,9 +106,21 @@ class Projection:
 
     def _put(self, change: FileChange) -> os.stat_result | None:
         assert self._worktree is not None
+        if change.data is None:
+            return None
         with suppress(OSError):
             return self._worktree.put(change.path, change.data, change.expected)
         return None
+
+    def _removed(self, change: FileChange) -> bool:
+        """Take a removed file away; whether nothing lies there any more."""
+        assert self._worktree is not None
+        with suppress(OSError):
+            lying = self._worktree.read(change.path)
+            if lying.oid in change.expected and lying.oid is not None and not lying.odd:
+                return self._worktree.remove(change.path, lying.oid)
+            return lying.absent
+        return False
 
     def _move(
         self, old: Path, new: Path, stats: dict[Path, os.stat_result | None], late: dict[str, Oid | None]
@@ -212,7 +226,7 @@ class Projection:
 
     def _search(self, worktree: WorkTree, tip: Oid) -> None:
         """Find what lags, and note it; files at a former place are moved on."""
-        found = Search(self._repository, self._catalog, worktree, self._stage, tip, self._after).run()
+        found = Search(self._form, self._repository, self._catalog, worktree, self._stage, tip, self._after).run()
         for old, new in found.moves.items():
             worktree.move(old, new)
         with self._catalog.transaction() as connection:

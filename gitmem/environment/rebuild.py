@@ -24,15 +24,24 @@ SELECT resource, id, MAX(rowid) AS at FROM line WHERE dead GROUP BY resource, id
 _COUNTING: Final = """
 FROM line LEFT JOIN deaths USING (resource, id) WHERE reason IS NULL AND (at IS NULL OR line.rowid >= at)
 """
-_VERSIONS: Final = f"""
+# Where a removed name may be used again, only a second removal in a row does not count.
+_COUNTING_FREELY: Final = """
+FROM line WHERE line.rowid IN (
+    SELECT at FROM (
+        SELECT rowid AS at, dead, LAG(dead) OVER (PARTITION BY resource, id ORDER BY rowid DESC) AS was
+        FROM line WHERE reason IS NULL
+    ) WHERE NOT (dead AND was IS 1)
+)
+"""
+_VERSIONS: Final = """
 INSERT INTO versions (resource, id, number, revision, blob, updated, session, operation, message)
-SELECT resource, id, ? - line.rowid, oid, blob, updated, session, operation, message {_COUNTING}
+SELECT resource, id, ? - line.rowid, oid, blob, updated, session, operation, message {counting}
 ORDER BY resource, id, line.rowid DESC
 """
-_DOCUMENTS: Final = f"""
+_DOCUMENTS: Final = """
 INSERT INTO documents
 SELECT resource, id, oid, iif(dead, NULL, blob), updated, session, dead, 0, title, summary, policy, bytes
-FROM (SELECT line.*, MIN(line.rowid) {_COUNTING} GROUP BY resource, id)
+FROM (SELECT line.*, MIN(line.rowid) {counting} GROUP BY resource, id)
 """
 # A side save belongs where its merge stands in the line, and before it: `place` orders those of one merge.
 _SIDE: Final = "CREATE TEMP TABLE side (at, place, session, resource, id, oid)"
@@ -56,11 +65,11 @@ _REJECTED: Final = """
 INSERT INTO rejected
 SELECT resource, id, oid, coalesce(reason, 'its id is reserved by a deletion')
 FROM (SELECT line.*, MIN(line.rowid) AS newest FROM line GROUP BY resource, id) LEFT JOIN deaths USING (resource, id)
-WHERE reason IS NOT NULL OR (NOT dead AND newest < at)
+WHERE reason IS NOT NULL OR ({reserving} AND NOT dead AND newest < at)
 """
 
 
-def rebuild(connection: sqlite3.Connection, found: Iterable[Outcome]) -> int:
+def rebuild(connection: sqlite3.Connection, found: Iterable[Outcome], *, reserving: bool) -> int:
     """Fill the empty tables from what commits did, newest first; how much that was. Within a transaction."""
     for statement in (_LINE, "DELETE FROM line", "DROP TABLE IF EXISTS deaths", "DROP TABLE IF EXISTS side", _SIDE):
         connection.execute(statement)
@@ -69,10 +78,13 @@ def rebuild(connection: sqlite3.Connection, found: Iterable[Outcome]) -> int:
     connection.executemany("INSERT INTO side VALUES (?, ?, ?, ?, ?, ?)", apart.saves)
     total: int = connection.execute("SELECT COUNT(*) FROM line").fetchone()[0]
     connection.execute(_DEATHS)
-    connection.execute(_VERSIONS, (total + 1,))
-    for statement in (
-        _DOCUMENTS, _SAVES, _MERGED, _REJECTED, "DELETE FROM line", "DROP TABLE deaths", "DROP TABLE side",
-    ):  # fmt: skip
+    counting = _COUNTING if reserving else _COUNTING_FREELY
+    connection.execute(_VERSIONS.format(counting=counting), (total + 1,))
+    connection.execute(_DOCUMENTS.format(counting=counting))
+    connection.execute(_SAVES)
+    connection.execute(_MERGED)
+    connection.execute(_REJECTED.format(reserving=int(reserving)))
+    for statement in ("DELETE FROM line", "DROP TABLE deaths", "DROP TABLE side"):
         connection.execute(statement)
     Catalog.set_merged(connection, apart.merged)
     for clashed in apart.open:

@@ -8,6 +8,9 @@ from gitmem.environment.layout import Name
 from gitmem.git.objects import Oid
 from gitmem.records import OWNER, Memory, Provider, Writer
 
+REMOVALS: Final = frozenset(("delete", "remove"))
+"""The operations after which a document, or a memory file, is gone."""
+
 RESOLVE: Final = "resolve"
 """The operation that settles a document's conflicts by changing it."""
 

@@ -9,16 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from gitmem.codec import Content, decode
+from gitmem.codec import Content
 from gitmem.database import DatabaseUnusableError
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.catchup import declaration
-from gitmem.environment.comparison import ATTRIBUTES_FILE, compared, differs
+from gitmem.environment.comparison import compared, differs
 from gitmem.environment.engine import EnvironmentRepository
+from gitmem.environment.form import Form
 from gitmem.environment.handedits import OLDER, Adopt, Lags, Leave, PutBack, Standing, judge, lost
 from gitmem.environment.history import FILE_MODES
 from gitmem.environment.lagging import Search
-from gitmem.environment.layout import Name, locate, named_by, resource_named_by, text_path
+from gitmem.environment.layout import Name, text_path
 from gitmem.environment.rows import Unprojected
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import DamagedError
@@ -96,14 +97,14 @@ def status(environment: EnvironmentRepository) -> Status:
     parts = environment.parts()
     repository = parts.repository
     current = _is_current(parts.catalog, repository.tip())
-    documents = sum(count for _, count in environment.resources())
+    documents = environment.count()
     files: list[FileStatus] = []
     tip = repository.tip()
     if tip is not None:
         root = repository.commit(tip).tree
         if parts.worktree is not None and repository.head_is_main():
-            files += _Files(repository, parts.catalog, parts.worktree, tip).run()
-        files += _rejected(repository, parts.catalog, root)
+            files += _Files(parts.form, repository, parts.catalog, parts.worktree, tip).run()
+        files += _rejected(parts.form, repository, parts.catalog, root)
     return Status(
         branch=repository.branch(),
         on_main=repository.head_is_main(),
@@ -122,9 +123,9 @@ def _is_current(catalog: Catalog, tip: Oid | None) -> bool:
         return False
 
 
-def _rejected(repository: Repository, catalog: Catalog, root: Oid) -> Iterator[FileStatus]:
+def _rejected(form: Form, repository: Repository, catalog: Catalog, root: Oid) -> Iterator[FileStatus]:
     for name, commit, reason in catalog.rejected():
-        path = text_path(locate(repository.trees, root, name)[0])
+        path = text_path(form.locate(repository.trees, root, name)[0])
         yield FileStatus(
             path=path, state="rejected", document=str(name), reason=f"committed in {commit.hex()[:12]}, but {reason}"
         )
@@ -133,7 +134,8 @@ def _rejected(repository: Repository, catalog: Catalog, root: Oid) -> Iterator[F
 class _Files:
     """The working tree held against one tip."""
 
-    def __init__(self, repository: Repository, catalog: Catalog, worktree: WorkTree, tip: Oid) -> None:
+    def __init__(self, form: Form, repository: Repository, catalog: Catalog, worktree: WorkTree, tip: Oid) -> None:
+        self._form = form
         self._repository = repository
         self._catalog = catalog
         self._worktree = worktree
@@ -142,23 +144,23 @@ class _Files:
         self._waiting = repository.operation_in_progress() is not None
         self._lags = catalog.unprojected()
         if catalog.is_unchecked() and not self._waiting:
-            found = Search(repository, catalog, worktree, self._stage, tip).run()
+            found = Search(form, repository, catalog, worktree, self._stage, tip).run()
             self._lags |= {text_path(path): Unprojected(base, False) for path, base in found.bases.items()}
         self._lost: dict[str, str | None] = {}
         self._left_out: frozenset[bytes] | None = None
 
     def run(self) -> Iterator[FileStatus]:
-        for path, entry, file in compared(self._repository.trees, self._root, self._worktree):
+        for path, entry, file in compared(self._form, self._repository.trees, self._root, self._worktree):
             if not differs(entry, file) or (self._waiting and text_path(path) not in self._lags):
                 continue
             if file.absent and entry and self._counts_for_nothing(path, entry):
                 continue
-            found = self._document(path, entry, file) if named_by(path) else self._other(path, entry, file)
+            found = self._document(path, entry, file) if self._form.named_by(path) else self._other(path, entry, file)
             if found:
                 yield found
         for resource, reason in self._lost.items():
             if reason:
-                yield FileStatus(path=resource, state="missing", reason=reason)
+                yield FileStatus(path=resource or ".", state="missing", reason=reason)
 
     def _counts_for_nothing(self, path: Path, entry: Entry) -> bool:
         """Whether an absent file is no deletion: left out by a sparse checkout, or one of too many."""
@@ -169,14 +171,24 @@ class _Files:
         lag = self._lags.get(text_path(path))
         if lag and lag.base is None:
             return False
-        if path[0] not in self._lost:
-            self._lost[path[0]] = lost(self._worktree, self._catalog, path[0]) if len(path) > 1 else None
-        return self._lost[path[0]] is not None
+        folder = self._folder_of(path)
+        if folder is None:
+            return False
+        if folder not in self._lost:
+            self._lost[folder] = lost(self._form, self._worktree, self._catalog, folder)
+        return self._lost[folder] is not None
+
+    def _folder_of(self, path: Path) -> str | None:
+        """The resource, or the folder of memory files, that a path belongs to."""
+        if self._form.declared:
+            return path[0] if len(path) > 1 else None
+        name = self._form.named_by(path)
+        return name.resource if name else None
 
     def _document(self, path: Path, entry: Entry | None, file: File) -> FileStatus | None:
-        name = named_by(path)
+        name = self._form.named_by(path)
         assert name is not None
-        place, _ = locate(self._repository.trees, self._root, name)
+        place, _ = self._form.locate(self._repository.trees, self._root, name)
         if place != path:
             belongs = f"the file of {name} belongs at {text_path(place)}"
             return FileStatus(path=text_path(path), state="misplaced", document=str(name), reason=belongs)
@@ -184,6 +196,7 @@ class _Files:
             return None  # a link that was committed: rejected
         _, row = self._catalog.find(name)
         standing = Standing(
+            form=self._form,
             entry=entry,
             lag=self._lags.get(text_path(path)),
             alive=None if row is None else not row.dead,
@@ -197,14 +210,17 @@ class _Files:
 
     def _holds(self, name: Name, entry: Entry | None, content: Content) -> bool:
         with suppress(DamagedError):
-            return entry is not None and decode(self._repository.objects.read(entry.oid, "blob"), name.id) == content
+            return (
+                entry is not None
+                and self._form.decode(self._repository.objects.read(entry.oid, "blob"), name.id) == content
+            )
         return False
 
     def _other(self, path: Path, entry: Entry | None, file: File) -> FileStatus | None:
         """A declaration, a stray file that looks like a document, or what a person keeps beside them."""
         text = text_path(path)
-        resource = resource_named_by(path)
-        if resource or path == (ATTRIBUTES_FILE,):
+        resource = self._form.resource_named_by(path)
+        if resource or (len(path) == 1 and path[0] in self._form.marks):
             lag = self._lags.get(text)
             if lag and not file.odd and lag.base == file.oid:
                 return FileStatus(path=text, state="stale", reason=_BROUGHT_UP)

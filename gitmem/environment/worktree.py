@@ -178,6 +178,11 @@ class WorkTree:
             except (FileNotFoundError, NotADirectoryError):
                 continue
 
+    def files_in(self, folder: str) -> Iterator[str]:
+        """The names of the JSON files in one folder, named from the top."""
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(os.path.join(self._folder, folder)) as found:
+            yield from (entry.name for entry in found if entry.name.endswith(".json") and entry.name[0] != ".")
+
     def scan(self, path: Path) -> Iterator[tuple[str, File | None]]:
         """What lies in a folder, in no set order: each file with what it holds, None for a folder.
 
