@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import time
 from collections.abc import Callable
 
@@ -18,3 +19,9 @@ def to_rfc3339(milliseconds: int) -> str:
     """`1789041600000` → `2026-09-10T12:00:00.000Z`."""
     seconds, rest = divmod(milliseconds, 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:03d}Z"
+
+
+def from_rfc3339(text: str) -> int:
+    """`2026-09-10T12:00:00.000Z` → `1789041600000`."""
+    seconds = calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S"))
+    return seconds * 1000 + int(text[20:23])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,19 +15,26 @@ from gitmem.memory import define_memory, document_memory
 from gitmem.records import Memory
 
 FILE: Final = "gitmem.toml"
-_KEYS: Final = frozenset(("project", "agent", "durability", "worktree", "memory"))
-_MEMORY_KEYS: Final = frozenset(("description", "max_bytes"))
+_KEYS: Final = frozenset(("project", "agent", "durability", "worktree", "memory", "screening"))
+_MEMORY_KEYS: Final = frozenset(("description", "max_bytes", "screening"))
+_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}\Z")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
-    """What `gitmem.toml` says. `durability` is "full" (flush before acknowledging) or "os"."""
+    """What `gitmem.toml` says. `durability` is "full" (flush before acknowledging) or "os".
+
+    `allowed` are the hashes of secret values that may be kept all the same; `screened`, the
+    resources whose documents are screened as memory files are.
+    """
 
     project: str | None = None
     agent: str | None = None
     durability: str = "full"
     worktree: bool = True
     memories: tuple[Memory, ...] = ()
+    allowed: frozenset[str] = frozenset()
+    screened: frozenset[str] = frozenset()
 
 
 def read(folder: str) -> Config:
@@ -105,7 +113,18 @@ def _config(value: Mapping[str, Any]) -> Config:
         durability=durability,
         worktree=worktree,
         memories=tuple(_declared(name, table) for name, table in memory.items()),
+        allowed=_allowed(value.get("screening", {})),
+        screened=frozenset(name for name, table in memory.items() if table.get("screening", False)),
     )
+
+
+def _allowed(table: Any) -> frozenset[str]:
+    if not isinstance(table, dict) or table.keys() - {"allow"}:
+        raise InvalidRequestError("screening is not a table with nothing but allow")
+    allowed = table.get("allow", [])
+    if not isinstance(allowed, list) or not all(isinstance(one, str) and _HASH.match(one) for one in allowed):
+        raise InvalidRequestError('screening.allow is not a list of hashes such as "sha256:" and 64 hex digits')
+    return frozenset(allowed)
 
 
 def _declared(name: str, table: Any) -> Memory:
@@ -113,5 +132,7 @@ def _declared(name: str, table: Any) -> Memory:
         raise InvalidRequestError(f"memory.{name} is not a table")
     if unknown := table.keys() - _MEMORY_KEYS:
         raise InvalidRequestError(f"memory.{name} has an unknown key {min(unknown)}")
+    if not isinstance(table.get("screening", False), bool):
+        raise InvalidRequestError(f"memory.{name}.screening is neither true nor false")
     provider = document_memory(max_bytes=table.get("max_bytes", MAX_BYTES_DEFAULT))
     return define_memory(id=name, description=table.get("description", ""), provider=provider)

@@ -50,6 +50,8 @@ def examine(place: Place, progress: Progress = silent) -> list[Finding]:
         found += _within(f"{project.id}/control.git", _control(project, progress))
         for name in ENVIRONMENTS:
             found += _within(f"{project.id}/{name}", _environment(project.environment(name), progress))
+        for name, files in project.file_repositories().items():
+            found += _within(f"{project.id}/{name}", _environment(files, progress))
     return found
 
 
@@ -65,6 +67,8 @@ def repair(place: Place, progress: Progress = silent) -> list[Finding]:
         mended += _within(f"{project.id}/control.git", _mended_control(project, list(_control(project, progress))))
         for name in ENVIRONMENTS:
             mended += _within(f"{project.id}/{name}", repair(project.environment(name), progress))
+        for name, files in project.file_repositories().items():
+            mended += _within(f"{project.id}/{name}", repair(files, progress))
     return mended
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from gitmem.control.sessions import SessionRecords
     from gitmem.environment.draft import Draft
     from gitmem.environment.status import Status
+    from gitmem.filepaths import Scope
+    from gitmem.files import Files, Role
     from gitmem.remotes import Remotes
     from gitmem.sessions import Session, Sessions
     from gitmem.syncing import Synced
@@ -160,11 +163,13 @@ class Environment(EnvironmentRepository):
 class Project:
     """One application's memory: two environments and a control repository."""
 
-    def __init__(self, folder: str, project_id: str, settings: Settings) -> None:
+    def __init__(self, folder: str, project_id: str, settings: Settings, allowed: frozenset[str] = frozenset()) -> None:
         self.folder = folder
         self.id = project_id
+        self._allowed = allowed
         self._settings = settings
         self._environments: dict[str, Environment] = {}
+        self._files: dict[str, EnvironmentRepository] = {}
         self._lock = threading.Lock()
 
     # What follows is imported and made when it is first asked for: a command that only reads
@@ -211,9 +216,62 @@ class Project:
                 self._environments[name] = Environment(self, name, self._settings)
             return self._environments[name]
 
+    def files(self, *, member: str | None, role: Role = "owner", session: Session | None = None) -> Files:
+        """The memory files as a member sees them (seed 003). An agent's session writes for its member.
+
+        Whoever opens a store may say who they are; over the network a key says it. Raises
+        InvalidRequestError.
+        """
+        from gitmem.clock import from_rfc3339
+        from gitmem.files import Caller, Files
+
+        if role not in ("owner", "admin", "member"):
+            raise InvalidRequestError(f"{ascii(role)[:40]} is no role: use owner, admin or member.")
+        caller = Caller(
+            member=member,
+            role=role,
+            session=session.id if session else None,
+            started=from_rfc3339(session.created_at) if session else None,
+        )
+        personal = self.personal_files(member) if member is not None else None
+        return Files(self.team_files, personal, caller, allowed=self._allowed)
+
+    @property
+    def team_files(self) -> EnvironmentRepository:
+        """The repository of the team's memory files."""
+        return self._files_in("team", "team")
+
+    def personal_files(self, member: str) -> EnvironmentRepository:
+        """The repository of a member's own memory files. Raises InvalidRequestError."""
+        from gitmem.files import checked_member, personal_folder
+
+        return self._files_in("personal", os.path.join("personal", personal_folder(checked_member(member))))
+
+    def file_repositories(self) -> dict[str, EnvironmentRepository]:
+        """Every repository of memory files that has been made, by its place in the project."""
+        found = {"team": self.team_files} if self.team_files.exists else {}
+        with suppress(FileNotFoundError):
+            for name in sorted(os.listdir(os.path.join(self.folder, "personal"))):
+                place = self._files_in("personal", os.path.join("personal", name))
+                if place.exists:
+                    found[f"personal/{name}"] = place
+        return found
+
+    def _files_in(self, scope: Scope, folder: str) -> EnvironmentRepository:
+        from gitmem.environment.form import PERSONAL_FILES, TEAM_FILES
+
+        with self._lock:
+            if folder not in self._files:
+                form = TEAM_FILES if scope == "team" else PERSONAL_FILES
+                place = os.path.join(self.folder, folder)
+                self._files[folder] = EnvironmentRepository(place, replace(self._settings, form=form))
+            return self._files[folder]
+
     def packing_due(self) -> list[Environment]:
         """The environments that gitmem gc would be of use to, and that saved something through this handle."""
         due = [environment for environment in self._environments.values() if environment.is_packing_due()]
+        if any(files.is_packing_due() for files in self._files.values()):
+            due = due or [self.environment()]
         if not due and "control" in self.__dict__ and self.control.is_packing_due():
             return [self.environment()]
         return due
@@ -223,7 +281,7 @@ class Project:
         return self.environment(self.session_records.get(session_id).alias).sessions.get(session_id)
 
     def close(self) -> None:
-        for environment in self._environments.values():
+        for environment in (*self._environments.values(), *self._files.values()):
             environment.close()
         if "session_records" in self.__dict__:
             self.session_records.close()
@@ -246,7 +304,9 @@ class Store:
         check_resource_id(project_id, "project id")
         with self._lock:
             if project_id not in self._projects:
-                self._projects[project_id] = Project(os.path.join(self.folder, project_id), project_id, self._settings)
+                self._projects[project_id] = Project(
+                    os.path.join(self.folder, project_id), project_id, self._settings, self.config.allowed
+                )
             return self._projects[project_id]
 
     def existing_project(self, project_id: str) -> Project:

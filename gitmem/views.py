@@ -62,13 +62,19 @@ def version_shown(name: Name, row: VersionRow, content: Content | None) -> Versi
     )
 
 
-def diff_shown(name: Name, older: tuple[str, Content | None] | None, newer: tuple[str, Content | None]) -> str:
+def diff_shown(
+    name: Name,
+    older: tuple[str, Content | None] | None,
+    newer: tuple[str, Content | None],
+    *,
+    text_only: bool = False,
+) -> str:
     """What changed between two versions, each a revision and what it held; `older` is None before the first."""
     import difflib
 
     lines = difflib.unified_diff(
-        _lines(older[1] if older else None),
-        _lines(newer[1]),
+        _lines(older[1] if older else None, text_only),
+        _lines(newer[1], text_only),
         f"{name}@{older[0][:12] if older else 'nothing'}",
         f"{name}@{newer[0][:12]}",
         lineterm="",
@@ -76,9 +82,11 @@ def diff_shown(name: Name, older: tuple[str, Content | None] | None, newer: tupl
     return "".join(f"{line}\n" for line in lines)
 
 
-def _lines(content: Content | None) -> list[str]:
+def _lines(content: Content | None, text_only: bool) -> list[str]:
     """A content line by line, as a diff compares it; nothing for a deletion."""
     if content is None:
         return []
+    if text_only:
+        return content.text.split("\n")
     head = [f"title: {content.title}", f"summary: {content.summary}", f"agentWrites: {content.agent_writes}", ""]
     return head + content.text.split("\n")

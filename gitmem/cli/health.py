@@ -56,9 +56,14 @@ def doctor(options: Options, repair: bool) -> int:
 
 @command("gc")
 def gc(options: Options) -> None:
-    """Pack an environment's repository, and the control repository of its project. Nothing is pruned."""
-    with options.opened() as environment:
+    """Pack an environment's repository, and its project's control and memory-file repositories.
+
+    Nothing is pruned.
+    """
+    with options.opened_store() as store:
+        environment = options.environment_of(store)
         packed = environment.collect() + environment.control.collect()
+        packed += sum(files.collect() for files in options.project_of(store).file_repositories().values())
         size, control = _size_of(environment), _size_of(environment.control)
     if options.json:
         say_json({"packed": packed, "size": _size_json(size), "controlSize": _size_json(control)})

@@ -132,7 +132,7 @@ class Search:
         if self._after is None:
             return False
         with suppress(DamagedError):
-            place, entry = locate(self._repository.trees, self._root, name)
+            place, entry = self._form.locate(self._repository.trees, self._root, name)
             if entry and place != path and place in self._after.paths:
                 return self._after.took(place, file) or (file.oid is not None and self._is_version(name, file.oid))
         return False
