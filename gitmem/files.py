@@ -253,18 +253,14 @@ class Files:
         Raises FileTooLargeError, EmptyFileError, SecretRefusedError, InstructionsRefusedError;
         RevisionConflictError, FolderFullError, MemoryDisabledError.
         """
-        place = self._writable(scope)
+        self._writable(scope)
         name = _name(normalized(scope, path))
         _check_content(name, content)
         self._screen(content)
         expected = _expected(expected_revision_id)
         new = file_content(content)
 
-        def change(draft: Draft) -> MemoryFile:
-            found = self._current(draft, scope, name, expected)
-            return self._put(draft, scope, name, found, new, "put")
-
-        return place.save(change)
+        return self._save(scope, name, expected, new, "put")
 
     def restore(
         self, scope: Scope, path: str, revision_id: str, *, expected_revision_id: str | Expected | None = ANYTHING
@@ -279,11 +275,7 @@ class Files:
         _check_content(name, old.text)
         self._screen(old.text)
 
-        def change(draft: Draft) -> MemoryFile:
-            found = self._current(draft, scope, name, expected)
-            return self._put(draft, scope, name, found, old, "restore")
-
-        return place.save(change)
+        return self._save(scope, name, expected, old, "restore")
 
     def remove(self, scope: Scope, path: str, *, expected_revision_id: str | Expected | None = ANYTHING) -> None:
         """Remove a file. Its history stays, and its path may be written again."""
@@ -346,16 +338,20 @@ class Files:
             raise RevisionConflictError(f"{name} {at}. Read it again, then decide.", expected=expected, actual=actual)
         return found
 
-    def _put(
-        self, draft: Draft, scope: Scope, name: Name, found: Stored | None, new: Content, operation: str
+    def _save(
+        self, scope: Scope, name: Name, expected: str | Expected | None, new: Content, operation: str
     ) -> MemoryFile:
-        if found is None and str(name) != INDEX:
-            self._check_room(draft, name)
-        if found and found.content == new:
-            draft.confirm(name)
-            return self._shown(scope, name, found)
-        stored = draft.put(name, new, operation, self._writer(), self._author)
-        return _file(scope, name, stored, new.text, _member(self._author.email), updated=True)
+        def change(draft: Draft) -> tuple[Stored, bool]:
+            found = self._current(draft, scope, name, expected)
+            if found is None and str(name) != INDEX:
+                self._check_room(draft, name)
+            if found and found.content == new:
+                draft.confirm(name)
+                return found, False
+            return draft.put(name, new, operation, self._writer(), self._author), True
+
+        stored, updated = self._place(scope).save(change)
+        return self._shown(scope, name, stored, updated=updated)
 
     def _check_room(self, draft: Draft, name: Name) -> None:
         if sum(1 for other in draft.names_in(name.resource) if str(other) != INDEX) >= FOLDER_FILES:
@@ -364,9 +360,11 @@ class Files:
                 "added. Use another folder, or remove some."
             )
 
-    def _shown(self, scope: Scope, name: Name, stored: Stored) -> MemoryFile:
+    def _shown(self, scope: Scope, name: Name, stored: Stored, *, updated: bool = False) -> MemoryFile:
         assert stored.content is not None
-        return _file(scope, name, stored, stored.content.text, _by(self._place(scope), stored.revision), updated=False)
+        return _file(
+            scope, name, stored, stored.content.text, _by(self._place(scope), stored.revision), updated=updated
+        )
 
     def _version(self, place: EnvironmentRepository, name: Name, revision: str | None) -> VersionRow:
         """The revision of a file's history; the newest for None. Raises NotFoundError."""

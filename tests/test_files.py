@@ -10,8 +10,8 @@ import pytest
 
 import gitmem
 from gitmem.errors import ErrorCode, GitmemError
-from gitmem.files import Files
 from gitmem.filepaths import Scope
+from gitmem.files import Files
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 
@@ -42,7 +42,8 @@ def refused(code: ErrorCode, work: Callable[[], object]) -> str:
     ("given", "path"),
     [
         ("Web-App", "web-app.md"), ("web-app.md", "web-app.md"), ("memory:/Projects/Web-App.MD", "projects/web-app.md"),
-        ("team:/a/b/c/d", "a/b/c/d.md"), ("memory", "MEMORY.md"), ("MEMORY.md", "MEMORY.md"), ("Memory.MD", "MEMORY.md"),
+        ("team:/a/b/c/d", "a/b/c/d.md"), ("memory", "MEMORY.md"), ("MEMORY.md", "MEMORY.md"),
+        ("Memory.MD", "MEMORY.md"),
     ],
 )  # fmt: skip
 def test_a_path_has_one_spelling(bob: Files, given: str, path: str) -> None:
@@ -56,7 +57,8 @@ def test_a_path_has_one_spelling(bob: Files, given: str, path: str) -> None:
         ("personal", "a/b/c/d/e"), ("team", "a/b"), ("team", "a/b/c/d"), ("personal", "../x"), ("personal", "/x"),
         ("personal", "x/"), ("personal", ""), ("personal", "x.txt"), ("personal", ".git/x"), ("personal", "a/.md"),
         ("personal", "projects/MEMORY.md"), ("personal", "memory:/team:/x"), ("personal", "a/memory:/x"),
-        ("personal", "\u212a"), ("personal", "e\u0301"), ("personal", "a b"), ("personal", "a\0"), ("personal", "\ud800"),
+        ("personal", "\u212a"), ("personal", "e\u0301"), ("personal", "a b"), ("personal", "a\0"),
+        ("personal", "\ud800"),
         ("personal", "x.md.json/y"), ("personal", "x" * 200), ("personal", "--output=x"),
     ],
 )  # fmt: skip
@@ -100,7 +102,9 @@ def test_expected_revisions(bob: Files) -> None:
     refused(ErrorCode.REVISION_CONFLICT, lambda: bob.put("personal", "note", "one", expected_revision_id=None))
     second = bob.put("personal", "note", "two", expected_revision_id=first.revision_id)
     # A conflict goes before "nothing changed".
-    refused(ErrorCode.REVISION_CONFLICT, lambda: bob.put("personal", "note", "two", expected_revision_id=first.revision_id))
+    refused(
+        ErrorCode.REVISION_CONFLICT, lambda: bob.put("personal", "note", "two", expected_revision_id=first.revision_id)
+    )
     same = bob.put("personal", "note", "two")
     assert (same.updated, same.revision_id) == (False, second.revision_id)
     refused(ErrorCode.REVISION_CONFLICT, lambda: bob.remove("personal", "note", expected_revision_id=first.revision_id))
@@ -178,7 +182,9 @@ def test_personal_memory_can_be_turned_off(bob: Files, anna: Files) -> None:
     assert bob.put("personal", "MEMORY.md", "again").updated
 
 
-def test_a_session_writes_for_its_member_and_keeps_its_context(environment: gitmem.Environment, store: gitmem.Store) -> None:
+def test_a_session_writes_for_its_member_and_keeps_its_context(
+    environment: gitmem.Environment, store: gitmem.Store
+) -> None:
     project = store.project("bot")
     bob = project.files(member="bob", role="member")
     bob.put("personal", "MEMORY.md", "before")

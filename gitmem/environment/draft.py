@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gitmem.clock import Clock
-from gitmem.codec import TOMBSTONE, Content, loads
+from gitmem.codec import TOMBSTONE, Content
 from gitmem.database import DatabaseUnusableError
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.doubt import misses
@@ -27,6 +27,7 @@ from gitmem.git.objects import Oid, object_id
 from gitmem.git.repository import Repository
 from gitmem.git.trees import FILE, Entry, Path
 from gitmem.records import OWNER, Memory, Writer
+from gitmem.strictjson import loads
 
 ATTRIBUTES: Final = b"* -text -filter -ident\n"
 _CLOCK_SLACK: Final = 24 * 3600 * 1000
