@@ -115,6 +115,37 @@ class CallTool(Body):
     arguments: dict[str, Any]
 
 
+class FileBody(Struct, forbid_unknown_fields=True, kw_only=True):
+    """The base of the bodies of seed 003, whose names are snake_case."""
+
+
+FileScope = Literal["personal", "team"]
+FilePath = Annotated[str, Meta(description="MEMORY.md, or a note such as web-app.md.")]
+ExpectedRevision = Annotated[
+    str | UnsetType | None,
+    Meta(description="The revision as last read; null: there is no such file; left out: whatever it holds."),
+]
+
+
+class PutFile(FileBody):
+    scope: FileScope
+    path: FilePath
+    content: Annotated[str, Meta(description="The whole new text.")]
+    expected_revision_id: ExpectedRevision = UNSET
+
+
+class RestoreFile(FileBody):
+    scope: FileScope
+    path: FilePath
+    revision_id: RevisionText
+    expected_revision_id: ExpectedRevision = UNSET
+
+
+class SwitchMemory(FileBody):
+    scope: Literal["personal"]
+    enabled: bool
+
+
 def is_absent(headers: Mapping[str, list[str]]) -> bool:
     """Whether a request has no body at all."""
     return "transfer-encoding" not in headers and headers.get("content-length", ["0"]) == ["0"]
@@ -165,7 +196,7 @@ def parse(body: bytes) -> Any:
         raise InvalidRequestError(f"The body is not JSON: {' '.join(str(error).split())[:120]}.") from None
 
 
-def decode(value: Any, kind: type[Body]) -> Body:
+def decode(value: Any, kind: type[Struct]) -> Struct:
     """The body's fields. Raises InvalidRequestError, naming the field."""
     try:
         body = msgspec.convert(value, kind)

@@ -26,9 +26,9 @@ def authenticated(serving: Serving, headers: Mapping[str, list[str]]) -> Caller:
         raise
 
 
-def authorize(caller: Caller, access: Access, project_id: str | None) -> None:
+def authorize(caller: Caller, access: Access, project_id: str | None, *, for_members: bool = False) -> None:
     """Raises ForbiddenError where the caller may not do this on the management API."""
-    if caller.role == "member":
+    if caller.role == "member" and not for_members:
         raise ForbiddenError("This key is a member's. The management API is for owners and admins.")
     if caller.scopes and f"memory:{access}" not in caller.scopes:
         raise ForbiddenError(f"This key may not {access}. Make one with --scope memory:{access}.")

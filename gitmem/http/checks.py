@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gitmem.errors import InvalidRequestError
+from gitmem.errors import InvalidRequestError, OrganizationNotFoundError, ProjectNotFoundError
 from gitmem.http import bodies, conditions
 from gitmem.http.callers import authenticated, authorize
 from gitmem.http.operations import Call, Condition, Operation
+from gitmem.limits import shown
 
 Check = Callable[[Call], Awaitable[None] | None]
 
@@ -47,12 +48,18 @@ def _who(call: Call) -> None:
 
 def _may(call: Call) -> None:
     assert call.operation.access is not None
-    authorize(call.caller, call.operation.access, call.project_id)
+    authorize(call.caller, call.operation.access, call.project_id, for_members=call.operation.for_members)
 
 
 def _project(call: Call) -> None:
-    if call.project_id is not None:
+    if call.project_id is None:
+        return
+    try:
         call.found(call.serving.project(call.project_id))
+    except ProjectNotFoundError:
+        if "orgId" not in call.path:
+            raise
+        raise OrganizationNotFoundError(f"There is no organisation {shown(call.project_id)}.") from None
 
 
 def _parameters(call: Call) -> None:
@@ -76,7 +83,7 @@ def _media_type(call: Call) -> None:
 
 
 async def _size(call: Call) -> None:
-    call.body = await bodies.read(call.receive, call.headers)
+    call.body = await bodies.read(call.receive, call.headers, limit=call.operation.body_bytes)
 
 
 def _syntax(call: Call) -> None:

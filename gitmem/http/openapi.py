@@ -10,7 +10,7 @@ import msgspec
 
 from gitmem.http.answers import DETAILS
 from gitmem.http.operations import Condition, Operation, Parameter
-from gitmem.http.parameters import PROJECT
+from gitmem.http.parameters import ORGANIZATION, PROJECT
 from gitmem.http.schemas import ANSWERS, Schema, reference
 
 _REFERENCES: Final = "#/components/schemas/{name}"
@@ -37,10 +37,12 @@ _MEANING: Final = {
     403: "forbidden: the key is not for this, or the Host or Origin is foreign.",
     404: "project_not_found or not_found: it does not exist, or was deleted.",
     408: "invalid_request: the body did not come in time.",
-    409: "idempotency_conflict: the key stands for something else; session_closed: the session has ended.",
+    409: "idempotency_conflict: the key stands for something else; session_closed: the session has ended; "
+    "revision_conflict, folder_full or memory_disabled: the memory file may not be written now.",
     412: "precondition_failed: the revision is stale, or the id was used before.",
     413: "memory_limit_exceeded: a field or the body is too large.",
     415: "invalid_request: the body is not plain JSON.",
+    422: "invalid_path, too_large, empty, secret_refused or instructions_refused: it is no text to keep there.",
     428: "precondition_required: the condition header is missing.",
     500: "storage_failed, damaged or internal: the server needs a person.",
     503: "busy: try again after Retry-After seconds.",
@@ -92,6 +94,8 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _path_parameters(operation: Operation) -> tuple[Parameter, ...]:
+    if "{orgId}" in operation.path:
+        return (ORGANIZATION, *operation.ids)
     return (PROJECT, *operation.ids) if "{projectId}" in operation.path else operation.ids
 
 
@@ -162,6 +166,9 @@ def _errors(operation: Operation) -> set[int]:
         errors |= {408, 413, 415}
     if operation.condition in {Condition.CHANGE, Condition.PUT}:
         errors |= {412, 428}
+    if "{orgId}" in operation.path:
+        errors |= {422} if any(parameter.name == "path" for parameter in operation.query) else set()
+        errors |= {409, 422} if operation.access == "write" else set()
     if "/sessions" in operation.path and operation.method == "POST":
         errors |= {409}
     return errors

@@ -9,15 +9,16 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
+from msgspec import Struct
 from starlette.types import Receive
 
 from gitmem.documents import Documents
 from gitmem.errors import InvalidRequestError
 from gitmem.http.answers import Answer
-from gitmem.http.bodies import Body
 from gitmem.http.callers import NOBODY_ASKED, Access, Caller
 from gitmem.http.conditions import NOTHING_SEEN, Seen
 from gitmem.http.serving import Serving
+from gitmem.limits import BODY_BYTES
 from gitmem.store import Environment, Project
 
 Headers = Mapping[str, list[str]]
@@ -57,7 +58,7 @@ class Operation:
     `success` gives the name of each status's schema, None for an empty body. `access` is None where
     no key is needed. `create` is the body of a PUT that creates; `bodiless` says that the body may be
     left out; `tags`, that an answer may have an ETag although no condition is taken; `pure`, that the
-    answer follows from the tip of the environment's main.
+    answer follows from the tip of the environment's main; `for_members`, that a member's key will do.
     """
 
     method: str
@@ -70,12 +71,14 @@ class Operation:
     ids: tuple[Parameter, ...] = ()
     query: tuple[Parameter, ...] = ()
     headers: tuple[Parameter, ...] = ()
-    body: type[Body] | None = None
-    create: type[Body] | None = None
+    body: type[Struct] | None = None
+    create: type[Struct] | None = None
     bodiless: bool = False
     condition: Condition = Condition.NONE
     tags: bool = False
     pure: bool = False
+    body_bytes: int = BODY_BYTES
+    for_members: bool = False
 
 
 @dataclass(slots=True)
@@ -125,6 +128,8 @@ class Call:
     @property
     def project_id(self) -> str | None:
         """The project that the call names, in its path or its query."""
+        if "orgId" in self.path:
+            return self.path["orgId"]
         return self.path["projectId"] if "projectId" in self.path else self.parameter("projectId")
 
     @property

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from gitmem.errors import InvalidRequestError
+from gitmem.filepaths import SCOPES, check_scope
 from gitmem.http.operations import Parameter
 from gitmem.http.schemas import DOCUMENT_ID, RESOURCE_ID
 from gitmem.http.schemas import ENVIRONMENT as _ENVIRONMENT
@@ -44,6 +45,10 @@ def _check_number(value: str) -> None:
 def _check_wait(value: str) -> None:
     if not _NUMBER.match(value) or int(value) > _WAIT_SECONDS:
         raise InvalidRequestError(f"{shown(value)} is not a number of seconds from 0 to {_WAIT_SECONDS}.")
+
+
+def _check_scope(value: str) -> None:
+    check_scope(value)
 
 
 def _check_nothing(value: str) -> None:
@@ -95,4 +100,23 @@ IDEMPOTENCY_KEY: Final = Parameter(
 ANY_PROJECT: Final = Parameter(name="projectId", about="Only this project's.", schema=RESOURCE_ID, check=_check_nothing)
 ANY_ENVIRONMENT: Final = Parameter(
     name="environment", about="Only this environment's.", schema=_ENVIRONMENT, check=_check_environment
+)
+ORGANIZATION: Final = Parameter(
+    name="orgId", about="The organisation: a project.", schema=RESOURCE_ID, check=_check_nothing, required=True
+)
+SCOPE: Final = Parameter(
+    name="scope",
+    about="personal, which is the caller's own, or team.",
+    schema={"type": "string", "enum": list(SCOPES)},
+    check=_check_scope,
+    required=True,
+)
+FILE_PATH: Final = Parameter(
+    name="path", about="MEMORY.md, or a note.", schema={"type": "string"}, check=_check_nothing, required=True
+)
+EXPECTED: Final = Parameter(
+    name="expected_revision_id",
+    about="Only where the file is still at this revision.",
+    schema={"type": "string"},
+    check=_check_nothing,
 )

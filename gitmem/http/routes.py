@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Final
 
-from gitmem.http import deployments, documents, sessions
+from gitmem.http import deployments, documents, files, sessions
 from gitmem.http.answers import Answer, as_json
 from gitmem.http.bodies import (
     CallTool,
@@ -14,9 +14,12 @@ from gitmem.http.bodies import (
     CreateSession,
     Deploy,
     PatchDocument,
+    PutFile,
     RenderMemory,
     ReplaceDocument,
     RestoreDocument,
+    RestoreFile,
+    SwitchMemory,
 )
 from gitmem.http.openapi import describe
 from gitmem.http.operations import Call, Condition, Operation, Waiter
@@ -28,17 +31,22 @@ from gitmem.http.parameters import (
     DEPLOYMENT,
     DOCUMENT,
     ENVIRONMENT,
+    EXPECTED,
+    FILE_PATH,
     IDEMPOTENCY_KEY,
     MATCHING,
     PROJECT,
     RESOURCE,
     REVISION,
+    SCOPE,
     SESSION,
     TOOL,
     WAIT,
 )
+from gitmem.limits import FILE_BODY_BYTES
 
 API: Final = "/api/managed-agents"
+_FILES: Final = "/v3/organizations/{orgId}/memory"
 _MEMORY: Final = f"{API}/projects/{{projectId}}/memory"
 _DOCUMENTS: Final = f"{_MEMORY}/{{resource}}/documents"
 _DOCUMENT: Final = f"{_DOCUMENTS}/{{documentId}}"
@@ -256,6 +264,92 @@ OPERATIONS: Final = (
         ids=(SESSION, TOOL),
         query=(ANY_PROJECT,),
         body=CallTool,
+    ),
+    Operation(
+        method="PUT",
+        path=f"{_FILES}/file",
+        name="putMemoryFile",
+        about="Create a memory file, or replace its whole text.",
+        handler=files.put,
+        success={200: "MemoryFile"},
+        access="write",
+        body=PutFile,
+        body_bytes=FILE_BODY_BYTES,
+        for_members=True,
+    ),
+    Operation(
+        method="GET",
+        path=f"{_FILES}/file",
+        name="readMemoryFile",
+        about="Read a memory file, or one of its earlier revisions.",
+        handler=files.read,
+        success={200: "MemoryFile"},
+        query=(SCOPE, FILE_PATH, REVISION),
+        for_members=True,
+    ),
+    Operation(
+        method="DELETE",
+        path=f"{_FILES}/file",
+        name="removeMemoryFile",
+        about="Remove a memory file. Its history stays; its path may be written again.",
+        handler=files.remove,
+        success={204: None},
+        access="write",
+        query=(SCOPE, FILE_PATH, EXPECTED),
+        for_members=True,
+    ),
+    Operation(
+        method="GET",
+        path=f"{_FILES}/files",
+        name="listMemoryFiles",
+        about="List the memory files of a scope, by path.",
+        handler=files.list_files,
+        success={200: "MemoryFileList"},
+        query=(SCOPE, CURSOR),
+        for_members=True,
+    ),
+    Operation(
+        method="GET",
+        path=f"{_FILES}/history",
+        name="readMemoryFileHistory",
+        about="List the revisions of a memory file, newest first; of a removed one too.",
+        handler=files.history,
+        success={200: "FileRevisionList"},
+        query=(SCOPE, FILE_PATH, CURSOR),
+        for_members=True,
+    ),
+    Operation(
+        method="POST",
+        path=f"{_FILES}/restore",
+        name="restoreMemoryFile",
+        about="Bring back the text of an earlier revision.",
+        handler=files.restore,
+        success={200: "MemoryFile"},
+        access="write",
+        body=RestoreFile,
+        body_bytes=FILE_BODY_BYTES,
+        for_members=True,
+    ),
+    Operation(
+        method="GET",
+        path=f"{_FILES}/context",
+        name="readMemoryContext",
+        about="Read what a session starts with: the team's MEMORY.md, then the caller's own.",
+        handler=files.context,
+        success={200: "MemoryContext"},
+        for_members=True,
+    ),
+    Operation(
+        method="PATCH",
+        path=_FILES,
+        name="switchPersonalMemory",
+        about="Turn the caller's personal memory on or off.",
+        handler=files.switch,
+        success={200: "MemorySwitch"},
+        access="write",
+        body=SwitchMemory,
+        body_bytes=FILE_BODY_BYTES,
+        for_members=True,
     ),
     Operation(
         method="GET",

@@ -82,6 +82,14 @@ _DEPLOYMENT: Final[dict[str, Schema]] = {
     "createdAt": _TIME,
 }
 
+_FILE: Final[dict[str, Schema]] = {
+    "scope": {"type": "string", "enum": ["personal", "team"]},
+    "path": _STRING,
+    "revision_id": _STRING,
+    "updated_at": _TIME,
+    "updated_by": _STRING,
+}
+
 ANSWERS: Final[Mapping[str, Schema]] = {
     "Writer": {
         "oneOf": [
@@ -174,6 +182,26 @@ ANSWERS: Final[Mapping[str, Schema]] = {
             _object(**_LISTED, text=_STRING),
         ]
     },
+    "MemoryFile": _object(
+        **_FILE, content=_STRING, updated={"type": "boolean", "description": "Whether this write changed something."}
+    ),
+    "MemoryFileList": _object(files=_list(_object(**_FILE, bytes=_COUNT), PAGE_DOCUMENTS), next_cursor=_CURSOR),
+    "FileRevisionList": _object(
+        revisions=_list(
+            _object(
+                revision_id=_STRING,
+                operation=_STRING,
+                created_at=_TIME,
+                created_by=_STRING,
+                session_id=_nullable(_STRING),
+                bytes=_COUNT,
+            ),
+            PAGE_DOCUMENTS,
+        ),
+        next_cursor=_CURSOR,
+    ),
+    "MemoryContext": _object(files=_list(reference("MemoryFile"), 2)),
+    "MemorySwitch": _object(scope={"const": "personal"}, enabled={"type": "boolean"}),
     "Health": _object(status={"const": "ok"}),
     "Description": {"type": "object", "description": "This description: OpenAPI 3.1."},
     "Error": _object(

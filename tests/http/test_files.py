@@ -1,0 +1,129 @@
+"""Memory files over HTTP: the statuses that seed 003 names, and nobody sees another's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from gitmem.keys import Keys
+from tests.http.server import Server, client_of, prepared_store, refused
+
+BASE = "/v3/organizations/bot/memory"
+SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+
+
+class Person:
+    """One member's key in use."""
+
+    def __init__(self, client: httpx2.Client, token: str) -> None:
+        self._client = client
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    def ask(self, method: str, path: str, **parts: Any) -> httpx2.Response:
+        return self._client.request(method, f"{BASE}{path}", headers=self._headers, **parts)
+
+    def put(self, scope: str, path: str, content: Any, **more: Any) -> httpx2.Response:
+        return self.ask("PUT", "/file", json={"scope": scope, "path": path, "content": content, **more})
+
+    def read(self, scope: str, path: str) -> httpx2.Response:
+        return self.ask("GET", "/file", params={"scope": scope, "path": path})
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Person]]:
+    folder = tmp_path_factory.mktemp("people")
+    store = prepared_store(folder / "store")
+    keys = Keys(str(store))
+    tokens = {
+        "anna": keys.create(name="anna", member="anna", role="admin")[1],
+        "bob": keys.create(name="bob", member="bob", role="member")[1],
+        "carl": keys.create(name="carl", member="carl", role="member", scopes=("memory:read",))[1],
+        "nobody": keys.create(name="nobody")[1],
+        "stranger": "gitmem_000000000000_" + "x" * 43,
+    }
+    with Server(Path(store), log=folder / "log") as running, client_of(running) as client:
+        yield {name: Person(client, token) for name, token in tokens.items()}
+
+
+def test_a_file_is_written_read_listed_and_restored(people: dict[str, Person]) -> None:
+    bob = people["bob"]
+    put = bob.put("personal", "Projects/Web-App", "one")
+    assert put.status_code == 200
+    first = put.json()
+    assert first["path"] == "projects/web-app.md"
+    assert first["updated"] is True
+    assert first["updated_by"] == "bob"
+    assert set(first) == {"scope", "path", "content", "revision_id", "updated_at", "updated_by", "updated"}
+    same = bob.put("personal", "projects/web-app.md", "one", expected_revision_id=first["revision_id"]).json()
+    assert same == first | {"updated": False}
+    refused(bob.put("personal", "projects/web-app", "two", expected_revision_id=None), 409, "revision_conflict")
+    second = bob.put("personal", "projects/web-app", "two", expected_revision_id=first["revision_id"]).json()
+    found = bob.ask("GET", "/history", params={"scope": "personal", "path": "projects/web-app"}).json()
+    assert [one["revision_id"] for one in found["revisions"]] == [second["revision_id"], first["revision_id"]]
+    assert [one["session_id"] for one in found["revisions"]] == [None, None]
+    body = {"scope": "personal", "path": "projects/web-app", "revision_id": first["revision_id"]}
+    assert bob.ask("POST", "/restore", json=body).json()["content"] == "one"
+    listed = bob.ask("GET", "/files", params={"scope": "personal"}).json()
+    assert [file["path"] for file in listed["files"]] == ["projects/web-app.md"]
+    assert bob.ask("DELETE", "/file", params={"scope": "personal", "path": "projects/web-app"}).status_code == 204
+    refused(bob.read("personal", "projects/web-app"), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"path": "../x"}, 422, "invalid_path"),
+        ({"path": "a/b/c/d/e"}, 422, "invalid_path"),
+        ({"content": ""}, 422, "empty"),
+        ({"content": "x" * 33_000}, 422, "too_large"),
+        ({"path": "MEMORY.md", "content": "x" * 12_289}, 422, "too_large"),
+        ({"content": f"key {SECRET}"}, 422, "secret_refused"),
+        ({"scope": "world"}, 400, "invalid_request"),
+        ({"content": None}, 400, "invalid_request"),
+        ({"unknown": 1}, 400, "invalid_request"),
+        ({"expected_revision_id": 7}, 400, "invalid_request"),
+        ({"content": "x" * 270_000}, 413, "memory_limit_exceeded"),
+        ({"expected_revision_id": None}, 409, "revision_conflict"),
+        ({"expected_revision_id": "0" * 40}, 409, "revision_conflict"),
+    ],
+)
+def test_a_refused_write_changes_nothing(
+    people: dict[str, Person], body: dict[str, Any], status: int, code: str
+) -> None:
+    anna = people["anna"]
+    anna.put("personal", "kept", "text")
+    answer = anna.ask("PUT", "/file", json={"scope": "personal", "path": "kept", "content": "other"} | body)
+    refused(answer, status, code)
+    assert SECRET not in answer.text
+    assert anna.read("personal", "kept").json()["content"] == "text"
+
+
+def test_who_may(people: dict[str, Person]) -> None:
+    anna, bob, carl = people["anna"], people["bob"], people["carl"]
+    assert anna.put("team", "web-app", "ours").status_code == 200
+    assert [person.read("team", "web-app").json()["content"] for person in (bob, carl)] == ["ours", "ours"]
+    refused(bob.put("team", "web-app", "mine"), 403, "forbidden")
+    refused(carl.put("personal", "note", "mine"), 403, "forbidden")
+    refused(people["nobody"].put("personal", "note", "mine"), 403, "forbidden")
+    refused(people["stranger"].read("team", "web-app"), 401, "unauthorized")
+    answer = bob._client.get("/v3/organizations/none/memory/context", headers=bob._headers)
+    refused(answer, 404, "organization_not_found")
+
+
+def test_personal_memory_is_private_and_can_be_off(people: dict[str, Person]) -> None:
+    anna, bob, carl = people["anna"], people["bob"], people["carl"]
+    bob.put("personal", "MEMORY", "xyzzy")
+    anna.put("team", "memory.md", "ours")
+    for other in (anna, carl):
+        assert "xyzzy" not in other.read("personal", "MEMORY.md").text
+        assert "xyzzy" not in other.ask("GET", "/context").text
+        assert "xyzzy" not in other.ask("GET", "/files", params={"scope": "personal"}).text
+    assert [file["content"] for file in bob.ask("GET", "/context").json()["files"]] == ["ours", "xyzzy"]
+    assert bob.ask("PATCH", "", json={"scope": "personal", "enabled": False}).json()["enabled"] is False
+    refused(bob.put("personal", "MEMORY", "new"), 409, "memory_disabled")
+    assert bob.ask("PATCH", "", json={"scope": "personal", "enabled": True}).json()["enabled"] is True
+    assert bob.put("personal", "MEMORY", "new").status_code == 200
