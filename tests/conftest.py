@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from tests.workshop import NOTES, ManualClock
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # In the background of a script SIGINT is ignored, and so would be what tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line(
         "markers", "findings(*checks): the test leaves damage; doctor must find exactly these checks at its end"
     )
