@@ -25,7 +25,7 @@ def test_every_version_is_blamed_as_git_blames_it(environment: gitmem.Environmen
         seen = notes.replace("a", text=text, if_match=seen).revision
         environment.close()
         # The file holds one line of text a line, between its head and its end.
-        lines = git(environment.folder, "blame", "-l", "-s", "notes/a.json").splitlines()
+        lines = git(environment.folder, "blame", "--no-textconv", "-l", "-s", "notes/a.json").splitlines()
         expected = [line[:40] for line in lines if ") " in line and line.partition(") ")[2].startswith("    ")]
         assert len(expected) == text.count("\n") + 1
         found = blame(environment, "notes", "a")
