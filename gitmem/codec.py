@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from json.encoder import encode_basestring as _quote
 from typing import Any, Final
@@ -96,8 +97,9 @@ def _one_line(error: ValueError) -> str:
 
 
 def _joined(value: object) -> object:
-    if isinstance(value, list) and value and all(isinstance(line, str) for line in value):
-        return "\n".join(value)
+    if isinstance(value, list) and value:
+        with suppress(TypeError):  # not all of them are strings
+            return "\n".join(value)
     return value
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gitmem.environment.draft import FileChange
 
 _HEALED_AT_ONCE: Final = 2_000
-_WRITTEN_AT_ONCE: Final = 256 * 1024
+_WRITTEN_AT_ONCE: Final = 32 * 1024
 """An index file of up to this many bytes is written with each save; a larger one a little later."""
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 import pygit2
 
 from gitmem.errors import DamagedError
-from gitmem.git.files import scratch_name, write_file
+from gitmem.git.files import read_file, scratch_name, write_file
 
 Oid = bytes
 """The raw 20 bytes of an object's name."""
@@ -88,8 +88,7 @@ class Objects:
         name = oid.hex()
         for folder in self._folders:
             try:
-                with open(f"{folder}/{name[:2]}/{name[2:]}", "rb", buffering=0) as file:
-                    raw = zlib.decompress(file.read())
+                raw = zlib.decompress(read_file(f"{folder}/{name[:2]}/{name[2:]}"))
             except FileNotFoundError:
                 continue
             if sha1(raw).digest() != oid:
