@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gitmem.client.client import Client
     from gitmem.conflicts import DocumentConflict
     from gitmem.documents import Documents
+    from gitmem.environment.adopting import Adopted, Adoption, Discarded
     from gitmem.environment.settings import Settings
     from gitmem.environment.status import FileStatus, Status
     from gitmem.errors import (
@@ -74,6 +75,8 @@ if TYPE_CHECKING:
     from gitmem.tools import Tools, ToolSpec
 
 __all__ = [
+    "Adopted",
+    "Adoption",
     "Binding",
     "BindingState",
     "BusyError",
@@ -82,6 +85,7 @@ __all__ = [
     "ConflictError",
     "DamagedError",
     "Deployment",
+    "Discarded",
     "Document",
     "DocumentConflict",
     "DocumentInfo",
@@ -151,8 +155,8 @@ __all__ = [
 
 _MODULES = (  # ruff: ignore[non-empty-init-module]
     "errors", "records", "memory", "store", "documents", "environment.settings", "environment.status",
-    "bindings", "admission", "recall", "render", "results", "sessions", "starting", "events", "toolbox", "tools",
-    "git.remotes", "conflicts", "syncing", "client.client",
+    "environment.adopting", "bindings", "admission", "recall", "render", "results", "sessions", "starting", "events",
+    "toolbox", "tools", "git.remotes", "conflicts", "syncing", "client.client",
 )  # fmt: skip
 
 

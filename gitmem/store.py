@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gitmem.control.deployments import Deployments
     from gitmem.control.ledger import Ledger
     from gitmem.control.sessions import SessionRecords
+    from gitmem.environment.adopting import Adoption, Discarded
     from gitmem.environment.draft import Draft
     from gitmem.environment.status import Status
     from gitmem.filepaths import Scope
@@ -138,6 +139,22 @@ class Environment(EnvironmentRepository):
         from gitmem.environment.status import status
 
         return status(self)
+
+    def adopt(self, *, deletions: bool = False) -> Adoption:
+        """Commit every hand edit, one owner's commit each; what cannot be committed is left alone.
+
+        `deletions`: also where so much is gone that it looks like a loss. Raises BusyError while the
+        working tree does not stand for main, or a merge and the like is under way.
+        """
+        from gitmem.environment.adopting import adopt
+
+        return adopt(self, deletions=deletions)
+
+    def discard(self, resource: str, document_id: str) -> Discarded:
+        """Give up the hand edit of a document; its file is kept aside. Raises NotFoundError, BusyError."""
+        from gitmem.environment.adopting import discard
+
+        return discard(self, Name(check_resource_id(resource), check_document_id(document_id)))
 
     def path(self, resource: str | None = None, document_id: str | None = None) -> str:
         """Where the working tree, a resource's folder or a document's file lies on the disk.

@@ -165,12 +165,14 @@ def test_files_that_can_be_no_document_are_misplaced(environment: gitmem.Environ
     ]
 
 
-def test_a_new_file_in_a_split_folder_is_told_its_place(environment: gitmem.Environment, folder: Path) -> None:
+def test_a_file_in_a_split_folder_is_new_or_a_second_one(environment: gitmem.Environment, folder: Path) -> None:
     fill(environment, 130)
     write(folder, "notes/new.json")
-    (found,) = environment.status().files
-    assert (found.state, found.document) == ("misplaced", "notes/new")
-    assert found.reason == "the file of notes/new belongs at notes/11/new.json"
+    write(folder, "notes/n1.json")
+    second, new = environment.status().files
+    assert (new.state, new.document, new.change) == ("unadopted", "notes/new", "created")
+    assert (second.state, second.document) == ("misplaced", "notes/n1")
+    assert (second.reason or "").startswith("the file of notes/n1 belongs at notes/")
 
 
 def test_a_declaration_is_committed_by_its_person(environment: gitmem.Environment, folder: Path) -> None:
@@ -248,9 +250,16 @@ def test_an_edit_on_top_of_an_older_version_is_stale(environment: gitmem.Environ
     write(folder, "notes/a.json")
     git(folder, "symbolic-ref", "HEAD", "refs/heads/main")
     (folder / ".git/gitmem/index.sqlite").unlink()
-    assert shown(environment) == [("notes/a.json", "stale", "it was edited on top of an older version")]
+    first, second = (
+        revision[:12] for revision in git(folder, "log", "--reverse", "--format=%H", "--", "notes/a.json").split()
+    )
+    reason = (
+        f"it was edited on top of an older version: the edit of {first} and {second} do not merge, "
+        "as they changed the same lines"
+    )
+    assert shown(environment) == [("notes/a.json", "stale", reason)]
     environment.close()
-    assert shown(environment) == [("notes/a.json", "stale", "it was edited on top of an older version")]
+    assert shown(environment) == [("notes/a.json", "stale", reason)]
     git(folder, "checkout", "notes/a.json")
     environment.close()
     assert shown(environment) == []

@@ -18,9 +18,9 @@ from gitmem.git.stage import Stage
 def left_alone(environment: EnvironmentRepository) -> Iterator[Finding]:
     """A person's files that gitmem could neither commit nor replace."""
     for file in status(environment).files:
-        if file.reason == OLDER:
+        if file.state == "stale" and file.reason and file.reason.startswith(OLDER):
             message = (
-                "It was edited on top of an older version and is left alone: committing it would undo a save. "
+                f"It is left alone, as {file.reason}. Committing it would undo a save. "
                 "Compare it (git diff) and put it right, or give it up (gitmem discard)."
             )
             yield Finding(check="worktree", subject=file.path, message=message)

@@ -1,4 +1,4 @@
-"""The commands that look after a store: status, doctor, gc."""
+"""The commands that look after a store: doctor, gc."""
 
 from __future__ import annotations
 
@@ -12,26 +12,9 @@ from gitmem.cli.context import Options, command
 from gitmem.cli.output import say, say_json, table
 from gitmem.control.ledger import Ledger
 from gitmem.doctor import Finding
-from gitmem.environment.status import FileStatus, Status
 from gitmem.errors import EXIT_DONE, EXIT_FAILED
 from gitmem.git.housekeeping import Size
 from gitmem.store import Environment, Store
-
-
-@command("status")
-def status(options: Options) -> None:
-    """Show how the working tree and the repository stand.
-
-    Lists every file that is not what the newest commit says: hand edits that wait to be committed,
-    those that are not valid, and files that lag behind.
-    """
-    with options.opened() as environment:
-        found = environment.status()
-        size, control = _size_of(environment), _size_of(environment.control)
-    if options.json:
-        say_json(found.to_json() | {"size": _size_json(size), "controlSize": _size_json(control)})
-    else:
-        say(*_standing(environment, found), *_sizes(size, control), *table(map(_row, found.files)))
 
 
 @command("doctor")
@@ -64,11 +47,11 @@ def gc(options: Options) -> None:
         environment = options.environment_of(store)
         packed = environment.collect() + environment.control.collect()
         packed += sum(files.collect() for files in options.project_of(store).file_repositories().values())
-        size, control = _size_of(environment), _size_of(environment.control)
+        size, control = size_of(environment), size_of(environment.control)
     if options.json:
-        say_json({"packed": packed, "size": _size_json(size), "controlSize": _size_json(control)})
+        say_json({"packed": packed, "size": size_json(size), "controlSize": size_json(control)})
     else:
-        say(f"packed {packed:,} object{'' if packed == 1 else 's'}", *_sizes(size, control))
+        say(f"packed {packed:,} object{'' if packed == 1 else 's'}", *sizes(size, control))
 
 
 def _place(options: Options, store: Store) -> Store | Environment:
@@ -80,27 +63,13 @@ def _report(what: str, findings: Sequence[Finding]) -> list[str]:
     return table((what, finding.check, f"{finding.subject}: {finding.message}") for finding in findings)
 
 
-def _size_of(repository: Environment | Ledger) -> Size | None:
+def size_of(repository: Environment | Ledger) -> Size | None:
+    """What a repository takes on the disk, once it has been made."""
     return repository.size() if repository.exists else None
 
 
-def _standing(environment: Environment, found: Status) -> list[str]:
-    where = "main" if found.on_main else f"{found.branch or 'no branch'}; gitmem writes main"
-    lines = [f"{environment.folder} is on {where}: {found.documents} document{'' if found.documents == 1 else 's'}"]
-    if found.operation:
-        lines.append(f"A {found.operation} is under way: hand edits wait until it has ended.")
-    if found.lock:
-        lines.append(f"{found.lock} keeps .git/index behind. If no git is running, remove it.")
-    if not found.index_current:
-        lines.append("The index was behind and has been brought up.")
-    return lines
-
-
-def _row(file: FileStatus) -> tuple[str, ...]:
-    return file.state, file.path, file.reason or file.change or ""
-
-
-def _sizes(size: Size | None, control: Size | None) -> list[str]:
+def sizes(size: Size | None, control: Size | None) -> list[str]:
+    """What an environment's repository takes, and the control repository."""
     return [f"{name}  {_size(found)}" for name, found in (("size", size), ("control.git", control)) if found]
 
 
@@ -110,7 +79,8 @@ def _size(size: Size) -> str:
     return f"{size.pack_bytes:,} bytes in {packs}, about {size.loose:,} loose objects{due}"
 
 
-def _size_json(size: Size | None) -> dict[str, Any] | None:
+def size_json(size: Size | None) -> dict[str, Any] | None:
+    """A size as JSON."""
     if size is None:
         return None
     return {"looseObjects": size.loose, "packs": size.packs, "packBytes": size.pack_bytes, "due": size.due}

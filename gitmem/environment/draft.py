@@ -14,9 +14,10 @@ from gitmem.database import DatabaseUnusableError
 from gitmem.environment.catalog import Catalog
 from gitmem.environment.doubt import misses
 from gitmem.environment.form import ATTRIBUTES_FILE, SWITCH_FILE, Form
-from gitmem.environment.handedits import Adopt, Leave, PutBack, Standing, judge, lost
+from gitmem.environment.handedits import Adopt, Leave, PutBack, Standing, judge, lost, stray
 from gitmem.environment.history import SETTLE, Reader, meta_of
 from gitmem.environment.layout import RESOURCE_FILE, Name, text_path
+from gitmem.environment.older import Older
 from gitmem.environment.rows import Event, Row
 from gitmem.environment.stored import Head, Stored, root_of
 from gitmem.environment.worktree import File, WorkTree
@@ -95,6 +96,7 @@ class Draft:
         self._rows: dict[Name, Stored] = {}
         self._looked_at: dict[Name, None] = {}
         self._seen_files: dict[Path, File] = {}
+        self._lost: dict[str, str | None] = {}
         self._clean = True
 
     # For changes
@@ -119,9 +121,27 @@ class Draft:
         A hand edit lying at its path is adopted first, as an owner's commit of its own.
         """
         if name not in self._looked_at:
-            self._looked_at[name] = None
-            self._adopt(name)
+            self.adopt(name)
         return self._stored(name)
+
+    def adopt(self, name: Name, *, deletions: bool = False) -> None:
+        """Take up a hand edit lying at a document's path; `deletions`: also one of so many that they look like a loss.
+
+        Why one is left alone stands in `left_alone`, by its path.
+        """
+        self._looked_at[name] = None
+        self._adopt(name, deletions)
+
+    def put_back_marks(self) -> None:
+        """Let declarations and other files of gitmem's own that are missing be put back as the tip has them."""
+        if self._worktree is None:
+            return
+        folders = [name for name, entry in self._repository.trees.get(self.head.root) if entry.is_folder]
+        resources = [name for name in folders if self.form.resource_named_by((name, RESOURCE_FILE))]
+        for path in (*((mark,) for mark in self.form.marks), *((name, RESOURCE_FILE) for name in resources)):
+            entry = self._find(path)
+            if entry and self._worktree.read(path).absent:
+                self._put_back(path, entry, File())
 
     def put(
         self,
@@ -383,16 +403,24 @@ class Draft:
 
     # Hand edits
 
-    def _adopt(self, name: Name) -> None:
+    def _adopt(self, name: Name, deletions: bool) -> None:
         if self._worktree is None or self._repository.operation_in_progress():
             return
         path, entry = self.form.locate(self._repository.trees, self.head.root, name)
-        file = self._seen_files[path] = self._worktree.read(self._where_it_lies(path))
+        lies = self._where_it_lies(path)
+        file = self._worktree.read(lies)
+        found = stray(self.form, self._worktree, name, path) if file.absent and lies == path else None
+        if found:
+            lies, file = found
+            self.files.append(FileChange(path, source=lies))
+        self._seen_files[path] = file
         if file.oid == (entry.oid if entry else None) and not file.odd:
             return
-        refusal = self._adopt_file(name, path, entry, file)
+        refusal = self._adopt_file(name, path, entry, file, deletions)
         if refusal:
-            self.left_alone[text_path(path)] = refusal
+            self.left_alone[text_path(lies)] = refusal
+            if found:
+                self.files.pop()
 
     def _where_it_lies(self, path: Path) -> Path:
         """Where a file still lies that this draft is going to move to `path`."""
@@ -401,10 +429,9 @@ class Draft:
                 path = change.source
         return path
 
-    def _adopt_file(self, name: Name, path: Path, entry: Entry | None, file: File) -> str | None:
+    def _adopt_file(self, name: Name, path: Path, entry: Entry | None, file: File, deletions: bool) -> str | None:
         """Commit a hand edit; the reason where it is left alone instead."""
-        worktree, stored = self._worktree, self._stored(name)
-        assert worktree is not None
+        stored = self._stored(name)
         standing = Standing(
             form=self.form,
             entry=entry,
@@ -412,18 +439,31 @@ class Draft:
             alive=stored.alive if stored else None,
             resource=self.find_resource(name.resource),
             holds=lambda content: stored is not None and self._same(stored, content),
-            gone=lambda: self._left_out(path) or lost(self.form, worktree, self._catalog, name.resource),
+            gone=lambda: self._left_out(path) or (None if deletions else self._why_lost(name.resource)),
+            join=lambda base, content: self._joined(name, base, stored, content),
         )
         match judge(name, file, standing):
-            case Leave(reason):
+            case Leave(reason, _):
                 return reason
             case PutBack():
                 self._put_back(path, entry, file)
-            case Adopt(content):
+            case Adopt(content, _):
                 operation = "delete" if content is None else "edit" if stored and stored.alive else "create"
                 self._put(name, content, operation, OWNER)
                 self._expect(path, file.oid)
         return None
+
+    def _why_lost(self, resource: str) -> str | None:
+        assert self._worktree is not None
+        if resource not in self._lost:
+            self._lost[resource] = lost(self.form, self._worktree, self._catalog, resource)
+        return self._lost[resource]
+
+    def _joined(self, name: Name, base: Oid | None, newest: Stored | None, edit: Content) -> Content | str:
+        assert newest is not None
+        limit = self.form.limit(name, self.find_resource(name.resource))
+        older = Older(self._repository, self._catalog, Reader(self._repository, self.form), self.published)
+        return older.join(name, base, newest, edit, limit)
 
     def _put_back(self, path: Path, entry: Entry | None, file: File) -> None:
         assert entry is not None

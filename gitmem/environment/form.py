@@ -51,6 +51,7 @@ class Form:
     marks: tuple[str, ...]
     is_name: Callable[[Name], bool]
     named_by: Callable[[Path], Name | None]
+    places: Callable[[Name], tuple[Path, ...]]
     locate: Callable[[Trees, Oid, Name], tuple[Path, Entry | None]]
     split: Callable[[Trees, Oid, Path], dict[Path, Entry | None]]
     encode: Callable[[Content], bytes]
@@ -144,6 +145,7 @@ DOCUMENTS: Final = Form(
     marks=(ATTRIBUTES_FILE,),
     is_name=lambda name: is_resource_id(name.resource) and is_document_id(name.id),
     named_by=layout.named_by,
+    places=layout.places,
     locate=layout.locate,
     split=layout.split,
     encode=codec.encode,
@@ -164,8 +166,12 @@ def _file_named_by(depths: frozenset[int], path: Path) -> Name | None:
     return Name(folder, name) if is_normal(depths, folder, name) else None
 
 
+def _file_path(name: Name) -> Path:
+    return (*(name.resource.split("/") if name.resource else ()), f"{name.id}.json")
+
+
 def _locate_file(trees: Trees, root: Oid, name: Name) -> tuple[Path, Entry | None]:
-    path: Path = (*(name.resource.split("/") if name.resource else ()), f"{name.id}.json")
+    path = _file_path(name)
     entry = trees.find(root, path)
     return path, None if entry and entry.is_folder else entry
 
@@ -184,6 +190,7 @@ def _file_form(depths: frozenset[int]) -> Form:
         marks=(ATTRIBUTES_FILE, SWITCH_FILE),
         is_name=lambda name: is_normal(depths, name.resource, name.id),
         named_by=partial(_file_named_by, depths),
+        places=lambda name: (_file_path(name),),
         locate=_locate_file,
         split=lambda trees, root, folder: {},
         encode=codec.encode_file,

@@ -12,7 +12,8 @@ from gitmem.environment.layout import Name
 from gitmem.environment.rows import Unprojected
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import InvalidDocumentError
-from gitmem.git.trees import Entry
+from gitmem.git.objects import Oid
+from gitmem.git.trees import Entry, Path
 from gitmem.limits import MAX_BYTES_DEFAULT
 from gitmem.records import Memory
 
@@ -20,9 +21,13 @@ OLDER = "it was edited on top of an older version"
 
 
 class Adopt(NamedTuple):
-    """A person's edit: commit it. `content` is None for a deletion."""
+    """A person's edit: commit it. `content` is None for a deletion.
+
+    `merged` says that the edit was made on top of an older version, and is joined here with what came since.
+    """
 
     content: Content | None
+    merged: bool = False
 
 
 class PutBack:
@@ -30,9 +35,10 @@ class PutBack:
 
 
 class Leave(NamedTuple):
-    """Neither commit nor overwrite; the reason is for a person."""
+    """Neither commit nor overwrite; the reason is for a person. `older`: a newer version stands against it."""
 
     reason: str
+    older: bool = False
 
 
 class Lags:
@@ -43,7 +49,8 @@ class Standing(NamedTuple):
     """What a file is held against: its repository's form, the tip's entry, the document's state, its declaration.
 
     `alive` is None for an id that was never used; `holds` says whether the document has that
-    content; `gone` says why absent files of the resource count as lost, not as deleted.
+    content; `gone` says why absent files of the resource count as lost, not as deleted. `join` takes
+    the blob of an older version and an edit made on top of it: both joined with the newest, or why not.
     """
 
     form: Form
@@ -53,6 +60,7 @@ class Standing(NamedTuple):
     resource: Memory | None
     holds: Callable[[Content], bool]
     gone: Callable[[], str | None]
+    join: Callable[[Oid | None, Content], Content | str]
 
 
 def judge(name: Name, file: File, standing: Standing) -> Adopt | PutBack | Leave | Lags:
@@ -60,8 +68,9 @@ def judge(name: Name, file: File, standing: Standing) -> Adopt | PutBack | Leave
     lag, tip = standing.lag, standing.entry.oid if standing.entry else None
     if lag and not file.odd and lag.base == file.oid:
         return Lags()
-    if lag and lag.base != tip:
-        return Leave(OLDER)
+    older = lag is not None and lag.base != tip
+    if older and (file.odd or file.data is None):
+        return Leave(OLDER, older=True)
     if file.odd:
         return Leave(file.odd)
     if file.data is None:
@@ -69,8 +78,17 @@ def judge(name: Name, file: File, standing: Standing) -> Adopt | PutBack | Leave
     try:
         content = standing.form.checked(file.data, name, _limit(name, standing))
     except InvalidDocumentError as error:
-        return Leave(error.message)
+        return Leave(f"{OLDER}, and {error.message}" if older else error.message, older=older)
+    if lag and older and not (content and standing.alive and standing.holds(content)):
+        return _older(lag, content, standing)
     return _content(name, content, standing)
+
+
+def _older(lag: Unprojected, content: Content | None, standing: Standing) -> Adopt | Leave:
+    if content is None or not standing.alive:
+        return Leave(OLDER, older=True)
+    joined = standing.join(lag.base, content)
+    return Leave(f"{OLDER}: {joined}", older=True) if isinstance(joined, str) else Adopt(joined, merged=True)
 
 
 def _limit(name: Name, standing: Standing) -> int:
@@ -97,6 +115,14 @@ def _removal(standing: Standing) -> Adopt | PutBack | Leave:
         return PutBack()
     refusal = standing.gone()
     return Leave(refusal) if refusal else Adopt(None)
+
+
+def stray(form: Form, worktree: WorkTree, name: Name, place: Path) -> tuple[Path, File] | None:
+    """A file of a document that lies where it would at another depth, for a document that has none at its place."""
+    for path in form.places(name):
+        if path != place and not (file := worktree.read(path)).absent:
+            return path, file
+    return None
 
 
 def lost(form: Form, worktree: WorkTree, catalog: Catalog, resource: str) -> str | None:

@@ -18,14 +18,13 @@ from gitmem.environment.comparison import compared
 from gitmem.environment.form import Form
 from gitmem.environment.history import Reader
 from gitmem.environment.layout import Name, text_path
+from gitmem.environment.older import Older
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import DamagedError, StorageError
 from gitmem.git.objects import Oid
 from gitmem.git.repository import Repository
 from gitmem.git.stage import Stage
 from gitmem.git.trees import Entry, Path
-
-_PAGE = 50
 
 
 @dataclass(slots=True)
@@ -62,6 +61,7 @@ class Search:
         self._after = after
         self._root = repository.commit(tip).tree
         self._reader = Reader(repository, form)
+        self._older = Older(repository, catalog, self._reader, tip)
 
     def run(self) -> Found:
         """Everything that lags. Reads every file and tree, but blobs and history only where they differ."""
@@ -123,7 +123,7 @@ class Search:
         name = self._form.named_by(path)
         with suppress(DamagedError):
             place, entry = self._form.locate(self._repository.trees, self._root, name) if name else (path, None)
-            if name and entry and place != path and self._is_version(name, blob):
+            if name and entry and place != path and self._older.revision(name, blob) is not None:
                 found.bases[path] = None
                 found.behind.add(path)
 
@@ -134,7 +134,9 @@ class Search:
         with suppress(DamagedError):
             place, entry = self._form.locate(self._repository.trees, self._root, name)
             if entry and place != path and place in self._after.paths:
-                return self._after.took(place, file) or (file.oid is not None and self._is_version(name, file.oid))
+                return self._after.took(place, file) or (
+                    file.oid is not None and self._older.revision(name, file.oid) is not None
+                )
         return False
 
     def _is_older(self, path: Path, blob: Oid) -> bool:
@@ -142,23 +144,7 @@ class Search:
         with suppress(DamagedError):
             if not self._repository.objects.exists(blob):
                 return False
-            return self._is_version(name, blob) if name else blob in self._declared(path)
-        return False
-
-    def _is_version(self, name: Name, blob: Oid) -> bool:
-        found = self._catalog.find(name)[1]
-        if found and found.merged:
-            return any(
-                (event.blob or self._reader.blob_at(event.commit, name)) == blob
-                for event in self._reader.versions(self._tip, name)
-                if not event.dead
-            )
-        before: int | None = None
-        while rows := self._catalog.versions(name, before, _PAGE):
-            for row in rows:
-                if (row.blob or self._reader.blob_at(row.revision, name)) == blob:
-                    return True
-            before = rows[-1].number
+            return self._older.revision(name, blob) is not None if name else blob in self._declared(path)
         return False
 
     def _declared(self, path: Path) -> Iterator[Oid]:

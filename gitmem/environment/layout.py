@@ -35,6 +35,12 @@ def shards(document_id: str) -> tuple[str, ...]:
     return tuple(digest[2 * level : 2 * level + 2] for level in range(_DEEPEST))
 
 
+def places(name: Name) -> tuple[Path, ...]:
+    """Every path at which a document's file may lie, however its resource is split."""
+    levels = shards(name.id)
+    return tuple((name.resource, *levels[:depth], f"{name.id}.json") for depth in range(_DEEPEST + 1))
+
+
 def named_by(path: Path) -> Name | None:
     """The document whose file `path` is; None for any other path, a wrong folder included."""
     if not 2 <= len(path) <= 2 + _DEEPEST or not path[-1].endswith(".json"):

@@ -16,11 +16,13 @@ from gitmem.environment.catchup import declaration
 from gitmem.environment.comparison import compared, differs
 from gitmem.environment.engine import EnvironmentRepository
 from gitmem.environment.form import Form
-from gitmem.environment.handedits import OLDER, Adopt, Lags, Leave, PutBack, Standing, judge, lost
-from gitmem.environment.history import FILE_MODES
+from gitmem.environment.handedits import OLDER, Adopt, Lags, Leave, PutBack, Standing, judge, lost, stray
+from gitmem.environment.history import FILE_MODES, Reader
 from gitmem.environment.lagging import Search
 from gitmem.environment.layout import Name, text_path
-from gitmem.environment.rows import Unprojected
+from gitmem.environment.older import Older
+from gitmem.environment.rows import Row, Unprojected
+from gitmem.environment.stored import Stored
 from gitmem.environment.worktree import File, WorkTree
 from gitmem.errors import DamagedError
 from gitmem.git.objects import Oid
@@ -31,7 +33,7 @@ from gitmem.git.trees import Entry, Path
 State = Literal["unadopted", "invalid", "stale", "missing", "misplaced", "rejected"]
 Kind = Literal["created", "edited", "deleted", "reformatted"]
 
-_KEPT: Final = re.compile(r"\.json\.kept-\d+-\d+\Z")
+_KEPT: Final = re.compile(r"\.json\.kept-[0-9a-f-]+\Z")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +148,7 @@ class _Files:
         if catalog.is_unchecked() and not self._waiting:
             found = Search(form, repository, catalog, worktree, self._stage, tip).run()
             self._lags |= {text_path(path): Unprojected(base, False) for path, base in found.bases.items()}
+        self._older = Older(repository, catalog, Reader(repository, form), tip)
         self._lost: dict[str, str | None] = {}
         self._left_out: frozenset[bytes] | None = None
 
@@ -188,25 +191,40 @@ class _Files:
     def _document(self, path: Path, entry: Entry | None, file: File) -> FileStatus | None:
         name = self._form.named_by(path)
         assert name is not None
-        place, _ = self._form.locate(self._repository.trees, self._root, name)
+        place, there = self._form.locate(self._repository.trees, self._root, name)
         if place != path:
-            belongs = f"the file of {name} belongs at {text_path(place)}"
-            return FileStatus(path=text_path(path), state="misplaced", document=str(name), reason=belongs)
+            if not self._worktree.read(place).absent:
+                belongs = f"the file of {name} belongs at {text_path(place)}"
+                return FileStatus(path=text_path(path), state="misplaced", document=str(name), reason=belongs)
+            entry = there
+            if not differs(entry, file):
+                moved = f"it is going to be moved to {text_path(place)}"
+                return FileStatus(path=text_path(path), state="stale", document=str(name), reason=moved)
+        elif file.absent and stray(self._form, self._worktree, name, place):
+            return None
         if entry and file.odd and entry.mode not in FILE_MODES:
             return None  # a link that was committed: rejected
         _, row = self._catalog.find(name)
         standing = Standing(
             form=self._form,
             entry=entry,
-            lag=self._lags.get(text_path(path)),
+            lag=self._lags.get(text_path(place)),
             alive=None if row is None else not row.dead,
             resource=self._catalog.resource(name.resource),
             holds=lambda content: self._holds(name, entry, content),
             gone=lambda: None,
+            join=lambda base, content: self._joined(name, base, row, content),
         )
         verdict = judge(name, file, standing)
         state, change, reason = _shown(verdict, standing)
         return FileStatus(path=text_path(path), state=state, document=str(name), change=change, reason=reason)
+
+    def _joined(self, name: Name, base: Oid | None, row: Row | None, edit: Content) -> Content | str:
+        assert row is not None
+        blob = row.blob or self._older.blob(row.revision, name)
+        content = self._form.decode(self._repository.objects.read(blob, "blob"), name.id)
+        newest = Stored(row.revision, content, row.updated, row.writer)
+        return self._older.join(name, base, newest, edit, self._form.limit(name, self._catalog.resource(name.resource)))
 
     def _holds(self, name: Name, entry: Entry | None, content: Content) -> bool:
         with suppress(DamagedError):
@@ -244,12 +262,13 @@ def _shown(verdict: Adopt | PutBack | Leave | Lags, standing: Standing) -> tuple
     match verdict:
         case Lags():
             return "stale", None, _BROUGHT_UP
-        case Leave(reason):
-            return "stale" if reason == OLDER else "invalid", None, reason
+        case Leave(reason, older):
+            return "stale" if older else "invalid", None, reason
         case PutBack():
             return "unadopted", "reformatted", None
-        case Adopt(content):
-            return "unadopted", "deleted" if content is None else "edited" if standing.alive else "created", None
+        case Adopt(content, merged):
+            change: Kind = "deleted" if content is None else "edited" if standing.alive else "created"
+            return "unadopted", change, OLDER if merged else None
 
 
 def _change(entry: Entry | None, file: File) -> Kind:

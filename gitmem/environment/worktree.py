@@ -126,6 +126,11 @@ class WorkTree:
             return True
         return False
 
+    def take_out(self, path: Path, target: str) -> None:
+        """Move whatever lies at a path to `target`, outside of the working tree. Raises OSError."""
+        with self._parent(path, create=False) as parent:
+            os.rename(path[-1], target, src_dir_fd=parent)
+
     def move(self, old: Path, new: Path) -> bool:
         """Move a file with whatever a person has put into it; False where that cannot be done."""
         with suppress(FileNotFoundError, NotADirectoryError):
