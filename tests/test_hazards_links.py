@@ -167,7 +167,8 @@ def test_a_fan_out_folder_that_is_none_is_no_deletion_of_what_lay_in_it(
     assert notes.read(document.id) == changed
     assert shard.is_symlink() or shard.read_text() == "a file\n"
     never_read(environment)
-    assert environment.status().files
+    blocked = [file for file in environment.status().files if file.document == f"notes/{document.id}"]
+    assert [(file.state, file.reason) for file in blocked] == [("stale", "a link or a file stands in its path")]
     environment.close()
     shard.unlink()
     git(environment.folder, "checkout", "notes")

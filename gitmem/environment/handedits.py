@@ -10,7 +10,7 @@ from gitmem.environment.catalog import Catalog
 from gitmem.environment.form import Form
 from gitmem.environment.layout import Name
 from gitmem.environment.rows import Unprojected
-from gitmem.environment.worktree import File, WorkTree
+from gitmem.environment.worktree import ABSENT, BLOCKED, File, WorkTree
 from gitmem.errors import InvalidDocumentError
 from gitmem.git.objects import Oid
 from gitmem.git.trees import Entry, Path
@@ -70,7 +70,7 @@ def judge(name: Name, file: File, standing: Standing) -> Adopt | PutBack | Leave
         return Lags()
     older = lag is not None and lag.base != tip
     if older and (file.odd or file.data is None):
-        return Leave(OLDER, older=True)
+        return Leave(file.odd or OLDER, older=True)
     if file.odd:
         return Leave(file.odd)
     if file.data is None:
@@ -120,7 +120,7 @@ def _removal(standing: Standing) -> Adopt | PutBack | Leave:
 def stray(form: Form, worktree: WorkTree, name: Name, place: Path) -> tuple[Path, File] | None:
     """A file of a document that lies where it would at another depth, for a document that has none at its place."""
     for path in form.places(name):
-        if path != place and not (file := worktree.read(path)).absent:
+        if path != place and (file := worktree.read(path)) not in (ABSENT, BLOCKED):
             return path, file
     return None
 

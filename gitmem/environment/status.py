@@ -200,8 +200,10 @@ class _Files:
             if not differs(entry, file):
                 moved = f"it is going to be moved to {text_path(place)}"
                 return FileStatus(path=text_path(path), state="stale", document=str(name), reason=moved)
-        elif file.absent and stray(self._form, self._worktree, name, place):
-            return None
+        elif file.absent:
+            file = self._worktree.read(place)
+            if file.absent and stray(self._form, self._worktree, name, place):
+                return None
         if entry and file.odd and entry.mode not in FILE_MODES:
             return None  # a link that was committed: rejected
         _, row = self._catalog.find(name)

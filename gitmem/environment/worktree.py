@@ -34,6 +34,7 @@ class File(NamedTuple):
 
 
 ABSENT: Final = File()
+BLOCKED: Final = File(odd="a link or a file stands in its path")
 
 
 class WorkTree:
@@ -53,7 +54,7 @@ class WorkTree:
             return ABSENT
         except OSError as error:
             if error.errno in {errno.ELOOP, errno.ENOTDIR}:
-                return File(odd="a link or a file stands in its path")
+                return BLOCKED
             return File(odd=f"it cannot be read ({error.strerror})")
 
     def put(self, path: Path, data: bytes, expected: set[Oid | None]) -> os.stat_result | None:
