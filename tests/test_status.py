@@ -215,6 +215,15 @@ def test_most_files_gone_at_once_is_one_line(environment: gitmem.Environment, fo
     assert shown(environment) == [("notes", "missing", "most files of notes are gone")]
 
 
+def test_git_need_not_look_into_files_that_were_just_created(environment: gitmem.Environment, folder: Path) -> None:
+    fill(environment, 5)
+    for file in (folder / "notes").glob("n*.json"):
+        staged = git(folder, "ls-files", "--debug", f"notes/{file.name}")
+        stat = file.stat()
+        for name, time in (("ctime", stat.st_ctime_ns), ("mtime", stat.st_mtime_ns)):
+            assert f"{name}: {time // 1_000_000_000}:{time % 1_000_000_000}\n" in staged
+
+
 def test_a_sparse_checkout_deletes_nothing(environment: gitmem.Environment, folder: Path) -> None:
     git(folder, "sparse-checkout", "set", "--no-cone", "/notes/a.json", "/notes/.resource.json", "/.gitattributes")
     assert not (folder / "notes/b.json").exists()

@@ -93,7 +93,7 @@ def draft_of(document: Document) -> Generator[Draft, None, None]:
     with storage("make a file for the editor"):
         folder = tempfile.mkdtemp(prefix="gitmem-")
         draft = Draft(os.path.join(folder, f"{document.id}.md"), document.text)
-        write_file(draft.path, document.text.encode(), 0o600)
+        write_file(draft.path, document.text.encode(), mode=0o600)
     try:
         yield draft
     except BaseException as error:

@@ -218,7 +218,7 @@ class Ledger:
         scratch = os.path.join(self.derived, "tmp")
         os.makedirs(scratch, exist_ok=True)
         temporary = os.path.join(scratch, scratch_name())
-        write_file(temporary, self.random(_SECRET_BYTES), 0o600)
+        write_file(temporary, self.random(_SECRET_BYTES), mode=0o600)
         sync_path(temporary)
         try:
             rename_new(temporary, path)

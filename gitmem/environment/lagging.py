@@ -66,7 +66,8 @@ class Search:
     def run(self) -> Found:
         """Everything that lags. Reads every file and tree, but blobs and history only where they differ."""
         found = Found()
-        staged = self._staged()
+        differing = self._staged()
+        staged = differing or {}
         absent: list[tuple[Path, Entry]] = []
         strays: dict[Name, tuple[Path, File]] = {}
         for path, entry, file in compared(self._form, self._repository.trees, self._root, self._worktree):
@@ -77,13 +78,13 @@ class Search:
             elif file.absent:
                 absent.append((path, entry))
             else:
-                self._look(path, entry, file, self._blob(path, entry.oid, staged), found)
+                self._look(path, entry, file, staged.pop(_staged_path(path), entry.oid), found)
         for path, entry in absent:
             stray = strays.get(self._form.named_by(path) or Name("", ""))
-            blob = self._blob(path, None, staged)
+            blob = staged.pop(_staged_path(path), None if differing is None else entry.oid)
             if stray:
                 found.moves[stray[0]] = path
-                blob = blob or self._blob(stray[0], None, staged)
+                blob = blob or staged.pop(_staged_path(stray[0]), None)
                 found.bases[stray[0]] = None
             self._look(path, entry, stray[1] if stray else File(), blob, found)
             if stray:
@@ -91,19 +92,22 @@ class Search:
         for name, (path, file) in strays.items():
             if path not in found.moves and self._is_left_over(name, path, file):
                 found.bases[path] = file.oid
-        for text, oid in (staged or {}).items():
-            self._look_at_former_place(text, oid, found)
+        for text, oid in staged.items():
+            if oid:
+                self._look_at_former_place(text, oid, found)
         return found
 
-    def _staged(self) -> dict[bytes, Oid] | None:
-        """The entries of `.git/index`; None where it is unusable, and will be made anew as a whole."""
+    def _staged(self) -> dict[bytes, Oid | None] | None:
+        """Where `.git/index` is not as the tip, and what it holds there.
+
+        None where it is unusable, and will be made anew as a whole.
+        """
+        files = self._repository.trees.walk(self._root, whole=False)
+        expected = ((_staged_path(path), entry.oid) for path, entry in files)
         try:
-            return dict(self._stage.entries())
+            return dict(_differing(self._stage.entries(), expected))
         except StorageError:
             return None
-
-    def _blob(self, path: Path, assumed: Oid | None, staged: dict[bytes, Oid] | None) -> Oid | None:
-        return assumed if staged is None else staged.pop(os.fsencode(text_path(path)), None)
 
     def _look(self, path: Path, entry: Entry, file: File, blob: Oid | None, found: Found) -> None:
         """Note a path whose file, or whose `blob` in `.git/index`, is an older version."""
@@ -155,3 +159,26 @@ class Search:
                 entry = self._repository.trees.find(commit.tree, path)
                 if entry:
                     yield entry.oid
+
+
+def _staged_path(path: Path) -> bytes:
+    return os.fsencode(text_path(path))
+
+
+def _differing(
+    staged: Iterator[tuple[bytes, Oid]], expected: Iterator[tuple[bytes, Oid]]
+) -> Iterator[tuple[bytes, Oid | None]]:
+    """What is staged otherwise than expected, None for what is not; both in Git's order, and in little memory."""
+    here, there = next(staged, None), next(expected, None)
+    while here or there:
+        if there and (not here or there[0] < here[0]):
+            yield there[0], None
+            there = next(expected, None)
+        elif here:
+            if there and there[0] == here[0]:
+                if there[1] != here[1]:
+                    yield here
+                there = next(expected, None)
+            else:
+                yield here
+            here = next(staged, None)

@@ -32,7 +32,7 @@ class Name(NamedTuple):
 def shards(document_id: str) -> tuple[str, ...]:
     """The folder names for an id, outermost first: two hex digits of its SHA-256 a level."""
     digest = sha256(document_id.encode()).hexdigest()
-    return tuple(digest[2 * level : 2 * level + 2] for level in range(_DEEPEST))
+    return digest[:2], digest[2:4]
 
 
 def places(name: Name) -> tuple[Path, ...]:

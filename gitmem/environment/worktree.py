@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from gitmem.codec import MAX_FILE_BYTES
 from gitmem.environment.layout import RESOURCE_FILE
-from gitmem.git.files import exchange, scratch_name, write_file
+from gitmem.git.files import exchange, rename_new, scratch_name, write_file
 from gitmem.git.objects import Oid, object_id
 from gitmem.git.trees import Path
 
@@ -84,7 +84,7 @@ class WorkTree:
     def _placed(self, temporary: str, name: str, parent: int, new: Oid, expected: set[Oid | None]) -> bool:
         if None in expected:
             with suppress(FileExistsError):
-                os.link(temporary, name, dst_dir_fd=parent)
+                rename_new(temporary, name, folder=parent)
                 return True
         if expected == {None}:
             return False

@@ -93,19 +93,23 @@ def lies_at(path: str, descriptor: int) -> bool:
         return False
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+Bytes = bytes | bytearray | memoryview
+
+
+def write_all(descriptor: int, data: Bytes) -> None:
     """Write every byte, or raise OSError: a short write is the disk saying that it is full."""
     written = os.write(descriptor, data)
     while written < len(data):
         written += os.write(descriptor, data[written:])
 
 
-def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
-    """Create `path`, which must not exist, with exactly `data`; leave nothing behind on failure."""
+def write_file(path: str, *pieces: Bytes, mode: int = 0o644) -> None:
+    """Create `path`, which must not exist, of exactly these pieces; leave nothing behind on failure."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
         try:
-            write_all(descriptor, data)
+            for piece in pieces:
+                write_all(descriptor, piece)
         finally:
             os.close(descriptor)
     except BaseException:
@@ -122,10 +126,10 @@ def exchange(left: str, right: str, *, right_folder: int = _AT_CWD) -> bool:
     return _renamed(left, right, right_folder, _EXCHANGE)
 
 
-def rename_new(old: str, new: str) -> None:
+def rename_new(old: str, new: str, *, folder: int = _AT_CWD) -> None:
     """Rename, but never over an existing file: FileExistsError then. Raises OSError."""
-    if not _renamed(old, new, _AT_CWD, _NO_REPLACE):
-        os.link(old, new)
+    if not _renamed(old, new, folder, _NO_REPLACE):
+        os.link(old, new, dst_dir_fd=None if folder == _AT_CWD else folder)
         os.unlink(old)
 
 

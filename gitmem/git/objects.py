@@ -25,7 +25,14 @@ _KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _DEEPEST_ALTERNATE: Final = 5
 _BLOCK: Final = Struct("<BHH")
 _MOST_IN_A_BLOCK: Final = 0xFFFF
+_PACKED_IN_A_ROW: Final = 64
+_MAPPED: Final = 8 * 1024 * 1024
+_MOST_MAPPED: Final = 4 * _MAPPED
 _DAMAGE: Final = (OSError, ValueError, zlib.error, pygit2.GitError)
+
+# libgit2 would map each pack whole, and whoever walks through all of history would hold all of it.
+pygit2.settings.mwindow_size = _MAPPED
+pygit2.settings.mwindow_mapped_limit = _MOST_MAPPED
 
 
 def object_id(kind: Kind, data: bytes) -> Oid:
@@ -50,6 +57,7 @@ class Objects:
         for folder in self._folders:
             self._packs.add_backend(pygit2.OdbBackendPack(folder), 1)
         self.mend: Callable[[Oid], bool] = lambda oid: False
+        self._packed_in_a_row = 0
 
     def read(self, oid: Oid, kind: Kind) -> bytes:
         """The bytes of an object. Raises DamagedError, naming it, where that cannot be."""
@@ -68,9 +76,13 @@ class Objects:
 
     def _read(self, oid: Oid) -> tuple[str, bytes]:
         why = "no such object"
-        for look in (self._read_loose, self._read_packed, self._read_loose):  # it may be unpacked meanwhile
+        # A miss costs: of a loose file little, of a pack more, so packs come first only in a long walk.
+        looks = (self._read_loose, self._read_packed, self._read_loose)  # it may be unpacked meanwhile
+        for look in looks if self._packed_in_a_row < _PACKED_IN_A_ROW else looks[1:] + looks[1:]:
             try:
-                return look(oid)
+                found = look(oid)
+                self._packed_in_a_row = self._packed_in_a_row + 1 if look == self._read_packed else 0
+                return found
             except FileNotFoundError:
                 continue
             except _DAMAGE as error:
@@ -133,7 +145,7 @@ class Objects:
         Stored, not deflated: housekeeping packs it later, and zlib's set-up would be most of the cost.
         """
         temporary = f"{scratch}/{scratch_name()}"
-        write_file(temporary, _stored(b"%b %d\0%b" % (kind.encode(), len(data), data)), 0o444)
+        write_file(temporary, _stored(b"%b %d\0%b" % (kind.encode(), len(data), data)), mode=0o444)
         try:
             _rename_into(temporary, self.loose_path(oid))
         except BaseException:

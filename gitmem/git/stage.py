@@ -11,7 +11,7 @@ from hashlib import sha1
 from typing import Final, NamedTuple
 
 from gitmem.errors import StorageError
-from gitmem.git.files import older_than_boot, read_small, rename_new, replace_cheaply, scratch_name, write_file
+from gitmem.git.files import Bytes, older_than_boot, read_small, rename_new, replace_cheaply, scratch_name, write_file
 from gitmem.git.objects import Oid
 
 _SIGNATURE: Final = b"DIRC"
@@ -112,13 +112,26 @@ class Stage:
         there is no index to edit, and StorageError for one of a form that cannot be edited in place
         (split, sparse, version 4) and that git is not there to convert.
         """
-        new = self._index().replaced(changes)
-        if new is not None:
-            self._write(new)
+        index = self._index()
+        pieces, offsets = index.replaced(changes)
+        if sum(map(len, pieces)) > _KEPT_BYTES:
+            digest = sha1()
+            for piece in pieces:
+                digest.update(piece)
+            self._put(*pieces, digest.digest())
+        elif pieces:
+            new = index.joined(pieces, offsets)
+            self._put(new.data)
+            self._kept = self._signature(), new
 
     def rebuild(self, entries: Iterable[tuple[bytes, Staged]]) -> None:
         """Make the index anew from every entry that it should hold, in Git's order. Needs the lock."""
-        self._write(_EMPTY.extended(entries))
+        body, count = bytearray(_header(2, 0)), 0
+        for path, staged in entries:
+            body += _entry(path, staged)
+            count += 1
+        body[: len(_header(2, 0))] = _header(2, count)
+        self._put(body, sha1(body).digest())
 
     def is_usable(self) -> bool:
         """Whether there is an index that begins like one; cheap whatever its size."""
@@ -128,11 +141,10 @@ class Stage:
         except FileNotFoundError:
             return False
 
-    def _write(self, index: _Index) -> None:
+    def _put(self, *pieces: Bytes) -> None:
         temporary = os.path.join(self._scratch, scratch_name())
-        write_file(temporary, index.data)
+        write_file(temporary, *pieces)
         replace_cheaply(temporary, self.path)
-        self._keep(index)
 
     def _index(self) -> _Index:
         """The parsed index; the one kept from last time where the file is still that one."""
@@ -164,10 +176,6 @@ class Stage:
         except (OSError, subprocess.SubprocessError):
             with suppress(FileNotFoundError):
                 os.unlink(copy)
-
-    def _keep(self, index: _Index) -> None:
-        small = len(index.data) <= _KEPT_BYTES
-        self._kept = (self._signature(), index) if small else None
 
     def _signature(self) -> tuple[int, int, int]:
         try:
@@ -267,9 +275,9 @@ class _Index:
                 high = middle
         return low
 
-    def replaced(self, changes: Mapping[bytes, Staged | None]) -> _Index | None:
-        """The index after `changes`; None where they change nothing."""
-        pieces: list[bytes] = [b""]
+    def replaced(self, changes: Mapping[bytes, Staged | None]) -> tuple[list[Bytes], array[int]]:
+        """The pieces of the index after `changes` without its checksum, and its offsets; none where nothing changes."""
+        pieces: list[Bytes] = [b""]
         offsets = array("Q", [12])
         copied, changed = 0, False
         for path in sorted(changes):
@@ -288,35 +296,28 @@ class _Index:
                 offsets.append(offsets[-1] + len(entry))
             copied = at + 1 if found else at
         if not changed:
-            return None
+            return [], offsets
         pieces += (self._copied(copied, len(self), offsets), self._extensions)
-        return self._joined(pieces, offsets)
+        pieces[0] = _header(self._version, len(offsets) - 1)
+        return pieces, offsets
 
-    def extended(self, entries: Iterable[tuple[bytes, Staged]]) -> _Index:
-        """The index with entries behind its last one."""
-        pieces: list[bytes] = [b""]
-        offsets = array("Q", [12])
-        for path, staged in entries:
-            pieces.append(_entry(path, staged))
-            offsets.append(offsets[-1] + len(pieces[-1]))
-        return self._joined(pieces, offsets)
-
-    def _joined(self, pieces: list[bytes], offsets: array[int]) -> _Index:
-        pieces[0] = _SIGNATURE + struct.pack(">II", self._version, len(offsets) - 1)
+    def joined(self, pieces: list[Bytes], offsets: array[int]) -> _Index:
+        """The index of what `replaced` gives."""
         body = b"".join(pieces)
         return _Index(body + sha1(body).digest(), self._version, offsets, self._extensions)
 
-    def _copied(self, start: int, end: int, offsets: array[int]) -> bytes:
-        """The bytes of some entries; their new offsets are appended."""
+    def _copied(self, start: int, end: int, offsets: array[int]) -> memoryview:
+        """Some entries, which are not copied yet; their new offsets are appended."""
         shift = offsets[-1] - self._offsets[start]
         if shift:
             offsets.extend(offset + shift for offset in self._offsets[start + 1 : end + 1])
         else:
             offsets.extend(self._offsets[start + 1 : end + 1])
-        return self.data[self._offsets[start] : self._offsets[end]]
+        return memoryview(self.data)[self._offsets[start] : self._offsets[end]]
 
 
-_EMPTY: Final = _Index(b"", 2, array("Q", [12]), b"")
+def _header(version: int, count: int) -> bytes:
+    return _SIGNATURE + struct.pack(">II", version, count)
 
 
 def _entry(path: bytes, staged: Staged, *, kept_out: bool = False) -> bytes:

@@ -126,14 +126,31 @@ class Trees:
         folder = tree.folder(path[-1])
         return Entry(FOLDER, folder) if folder else tree.file(path[-1])
 
-    def walk(self, root: Oid, at: Path = ()) -> Iterator[tuple[Path, Entry]]:
-        """Every file below `root`, in Git's order. Reads each tree without keeping it."""
-        data = self._objects.read(root, "tree") if root != EMPTY_TREE else b""
-        for name, entry in Tree(root, _parsed(root, data)):
-            if entry.is_folder:
-                yield from self.walk(entry.oid, (*at, name))
+    def walk(self, root: Oid, at: Path = (), *, whole: bool = True) -> Iterator[tuple[Path, Entry]]:
+        """Every file below `root`, in Git's order. Reads each tree without keeping it.
+
+        Raises DamagedError; where it need not be the `whole`, damaged trees are passed over.
+        """
+        open_folders = [(at, self._items(root, whole))]
+        while open_folders:
+            folder, items = open_folders[-1]
+            for key, entry in items:
+                name = key.rstrip(b"/").decode("utf-8", "surrogateescape")
+                if key.endswith(b"/"):
+                    open_folders.append(((*folder, name), self._items(entry[-20:], whole)))
+                    break
+                yield (*folder, name), _unrendered(entry)
             else:
-                yield (*at, name), entry
+                open_folders.pop()
+
+    def _items(self, oid: Oid, whole: bool) -> Iterator[tuple[bytes, bytes]]:
+        try:
+            data = self._objects.read(oid, "tree") if oid != EMPTY_TREE else b""
+            return iter(_parsed(oid, data).items())
+        except DamagedError:
+            if whole:
+                raise
+            return iter(())
 
     def differing(self, old: Oid, new: Oid) -> Iterator[tuple[str, Entry | None, Entry | None]]:
         """The entries of two trees that differ, one level deep: name, before and after."""

@@ -88,8 +88,10 @@ class Seed:
         return folder
 
     def _import(self) -> int:
-        # One pack however small: loose objects would be the contestants' to share unequally.
-        command = ["git", "-C", str(self.folder), "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet"]
+        # One pack however small: loose objects would be the contestants' to share unequally. And each blob whole,
+        # as gitmem packs the newest version: fast-import makes each the delta of another document.
+        settings = ["-c", "fastimport.unpackLimit=0", "-c", "core.bigFileThreshold=1"]
+        command = ["git", "-C", str(self.folder), *settings, "fast-import", "--quiet"]
         process = subprocess.Popen(command, stdin=subprocess.PIPE)
         assert process.stdin is not None
         with process.stdin as stream:
