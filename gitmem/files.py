@@ -171,7 +171,7 @@ class Files:
         place = self._place(scope)
         listing = f"files {scope} {place.folder}"
         path = cursors.decode(listing, cursor)[1] if cursor is not None else ""
-        found = place.by_name(_name(path) if path else Name("", ""), PAGE_DOCUMENTS + 1)
+        found = place.by_name(file_name(path) if path else Name("", ""), PAGE_DOCUMENTS + 1)
         page = found[:PAGE_DOCUMENTS]
         infos = tuple(
             MemoryFileInfo(
@@ -254,10 +254,10 @@ class Files:
         RevisionConflictError, FolderFullError, MemoryDisabledError.
         """
         self._writable(scope)
-        name = _name(normalized(scope, path))
+        name = file_name(normalized(scope, path))
         _check_content(name, content)
         self._screen(content)
-        expected = _expected(expected_revision_id)
+        expected = check_expected(expected_revision_id)
         new = file_content(content)
 
         return self._save(scope, name, expected, new, "put")
@@ -267,8 +267,8 @@ class Files:
     ) -> MemoryFile:
         """Bring back the text of an earlier revision, of a removed file too. Raises as `put` does."""
         place = self._writable(scope)
-        name = _name(normalized(scope, path))
-        expected = _expected(expected_revision_id)
+        name = file_name(normalized(scope, path))
+        expected = check_expected(expected_revision_id)
         old = _held(place, name, self._version(place, name, revision_id))
         if old is None:
             raise NotFoundError(f"{name} was removed at {revision_id}. Choose an earlier revision.")
@@ -277,11 +277,11 @@ class Files:
 
         return self._save(scope, name, expected, old, "restore")
 
-    def remove(self, scope: Scope, path: str, *, expected_revision_id: str | Expected | None = ANYTHING) -> None:
+    def remove(self, scope: Scope, path: str, *, expected_revision_id: str | Expected = ANYTHING) -> None:
         """Remove a file. Its history stays, and its path may be written again."""
         place = self._writable(scope)
-        name = _name(normalized(scope, path))
-        expected = _expected(expected_revision_id)
+        name = file_name(normalized(scope, path))
+        expected = check_seen(expected_revision_id)
 
         def change(draft: Draft) -> None:
             stored = draft.get(name)
@@ -307,7 +307,7 @@ class Files:
         return place
 
     def _named(self, scope: Scope, path: str) -> tuple[EnvironmentRepository, Name]:
-        return self._place(scope), _name(normalized(scope, path))
+        return self._place(scope), file_name(normalized(scope, path))
 
     def _writable(self, scope: Scope) -> EnvironmentRepository:
         place = self._place(scope)
@@ -395,7 +395,8 @@ class Files:
         return None
 
 
-def _name(path: str) -> Name:
+def file_name(path: str) -> Name:
+    """A normalised path as a folder and a name in it."""
     folder, _, name = path.rpartition("/")
     return Name(folder, name)
 
@@ -425,12 +426,21 @@ def _check_content(name: Name, content: object) -> None:
         raise EmptyFileError("A note needs some text. To take it away, remove it.")
 
 
-def _expected(value: object) -> str | Expected | None:
+def check_expected(value: object) -> str | Expected | None:
+    """Return what `expected_revision_id` may be, or raise InvalidRequestError."""
     if value is None or isinstance(value, Expected):
         return value
     if not isinstance(value, str):
         raise InvalidRequestError("expected_revision_id must be a revision, null, or left out.")
     return value
+
+
+def check_seen(value: object) -> str | Expected:
+    """The same for a file that must be there."""
+    expected = check_expected(value)
+    if expected is None:
+        raise InvalidRequestError("expected_revision_id must be a revision, or left out: what is removed is there.")
+    return expected
 
 
 def _held(place: EnvironmentRepository, name: Name, version: VersionRow) -> Content | None:

@@ -253,6 +253,13 @@ class Project:
         personal = self.personal_files(member) if member is not None else None
         return Files(self.team_files, personal, caller, allowed=self._allowed)
 
+    def own_member(self) -> str | None:
+        """Who this is as a member, for whom nobody says it: the address of the person's Git identity."""
+        from gitmem.git.config import identity, shared_configs
+
+        found = identity(shared_configs())
+        return found[1] or None if found else None
+
     @property
     def team_files(self) -> EnvironmentRepository:
         """The repository of the team's memory files."""

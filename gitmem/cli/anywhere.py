@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from gitmem.cli.context import Options
     from gitmem.client.client import RemoteEnvironment, RemoteProject
     from gitmem.client.documents import RemoteDocuments
+    from gitmem.client.files import RemoteFiles
     from gitmem.client.sessions import RemoteSession, RemoteSessions
     from gitmem.documents import Documents
+    from gitmem.files import Files
     from gitmem.sessions import Session, Sessions
     from gitmem.store import Environment, Project
 
     AnyProject: TypeAlias = Project | RemoteProject
     AnyEnvironment: TypeAlias = Environment | RemoteEnvironment
     AnyDocuments: TypeAlias = Documents | RemoteDocuments
+    AnyFiles: TypeAlias = Files | RemoteFiles
     AnySessions: TypeAlias = Sessions | RemoteSessions
     AnySession: TypeAlias = Session | RemoteSession
 
@@ -70,6 +73,28 @@ def opened_project(options: Options) -> Generator[tuple[AnyProject, Config], Non
     settings = _nearest_settings()
     with Client(url, _api_key(options)) as client:
         yield client.project(options.project_id(settings)), settings
+
+
+@contextmanager
+def opened_files(options: Options, member: str | None) -> Generator[AnyFiles, None, None]:
+    """The memory files of the project, as `member` sees them, or who this is; on a server its key says that."""
+    if options.named_url is None:
+        with options.opened_store() as store:
+            here = options.project_of(store)
+            known = member if member is not None else os.environ.get("GITMEM_MEMBER") or here.own_member()
+            if known is None:
+                raise InvalidRequestError(
+                    "Who are you? Give --member, set GITMEM_MEMBER, or tell Git: git config --global user.email."
+                )
+            yield here.files(member=known)
+        return
+    from gitmem.client.client import RemoteProject
+
+    if member is not None:
+        raise InvalidRequestError("On a server the key says who you are. Leave --member out.")
+    with opened_project(options) as (project, _):
+        assert isinstance(project, RemoteProject)
+        yield project.files()
 
 
 def _nearest_settings() -> Config:

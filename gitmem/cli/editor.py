@@ -1,4 +1,4 @@
-"""A document's text in the person's editor."""
+"""A text in the person's editor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from gitmem.cli.output import is_terminal, note
 from gitmem.cli.textinput import read_text
 from gitmem.errors import GitmemError, InvalidRequestError, StorageError
 from gitmem.git.files import storage, write_file
-from gitmem.records import Document
 
 _FALLBACKS: Final = ("sensible-editor", "nano", "vim", "vi")
 _AT_ONCE_SECONDS: Final = 0.5
@@ -88,12 +87,15 @@ class Draft:
 
 
 @contextmanager
-def draft_of(document: Document) -> Generator[Draft, None, None]:
-    """A draft of a document's text. When the block fails, changed text stays in its file and the error says where."""
+def draft_of(name: str, text: str) -> Generator[Draft, None, None]:
+    """A draft of a text, in a file of that name.
+
+    When the block fails, changed text stays in its file and the error says where.
+    """
     with storage("make a file for the editor"):
         folder = tempfile.mkdtemp(prefix="gitmem-")
-        draft = Draft(os.path.join(folder, f"{document.id}.md"), document.text)
-        write_file(draft.path, document.text.encode(), mode=0o600)
+        draft = Draft(os.path.join(folder, name), text)
+        write_file(draft.path, text.encode(), mode=0o600)
     try:
         yield draft
     except BaseException as error:

@@ -15,7 +15,7 @@ from gitmem.cli.pages import every_version
 from gitmem.cli.reading import short_time, written_by
 from gitmem.records import Version
 
-_SHORT: Final = 12
+SHORT: Final = 12
 
 
 @command("log")
@@ -63,9 +63,7 @@ def blame(options: Options, resource: str, document_id: str) -> None:
     if options.json:
         say_json({"lines": [line.to_json() for line in lines]})
     elif lines:
-        origins = table(
-            (line.revision[:_SHORT], short_time(line.updated_at), written_by(line.writer)) for line in lines
-        )
+        origins = table((line.revision[:SHORT], short_time(line.updated_at), written_by(line.writer)) for line in lines)
         width = max(map(len, origins))
         say(*(f"{origin:{width}}  {line.text}" for origin, line in zip(origins, lines, strict=True)))
 
@@ -74,7 +72,7 @@ def _row(version: Version) -> tuple[str, ...]:
     # A person's own commit says more than what it did to the document.
     said = f" ({version.message})" if not version.message.startswith(f"{version.operation} ") else ""
     return (
-        version.revision[:_SHORT],
+        version.revision[:SHORT],
         short_time(version.updated_at),
         written_by(version.writer),
         version.operation,

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "log": "history:log",
     "diff": "history:diff",
     "blame": "history:blame",
+    "file": "files:file",
     "session": "sessions:session",
     "export": "transfer:export_documents",
     "import": "transfer:import_documents",

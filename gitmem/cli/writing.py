@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -22,21 +21,16 @@ _TRIES: Final = 100
 _SHORTEST: Final = 7
 
 
-def _text_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--summary", metavar="TEXT", help="The summary, at most 240 bytes."),
-        click.option("--text-stdin", is_flag=True, help="Read the text from stdin."),
-        click.option("--text-file", metavar="FILE", help="Read the text from a file."),
-    ):
-        function = option(function)
-    return function
+_summary: Final = click.option("--summary", metavar="TEXT", help="The summary, at most 240 bytes.")
 
 
 @command("create")
 @arguments.resource
 @arguments.document
 @click.option("--title", metavar="TEXT", required=True, help="The title, 1 to 240 bytes.")
-@_text_options
+@arguments.text_file
+@arguments.text_stdin
+@_summary
 @click.option("--frozen", is_flag=True, help="Agents may not write it.")
 def create(
     options: Options,
@@ -67,7 +61,9 @@ def create(
 @command("edit")
 @arguments.resource
 @arguments.document
-@_text_options
+@arguments.text_file
+@arguments.text_stdin
+@_summary
 @arguments.if_match
 def edit(
     options: Options,
@@ -87,7 +83,7 @@ def edit(
     with opened_for_writing(options) as environment:
         documents = environment.documents(resource)
         before = documents.info(document_id).revision
-        revision = _expanded(if_match, before)
+        revision = expanded(if_match, before)
         if text is not None:
             after = documents.replace(document_id, text=text, summary=summary, if_match=revision)
         else:
@@ -112,7 +108,7 @@ def _edited(documents: AnyDocuments, opened: Document, summary: str | None, revi
         if summary is None:
             raise InvalidRequestError("There is no editor: set EDITOR, or give --text-file or --text-stdin.")
         return documents.replace(opened.id, text=opened.text, summary=summary, if_match=revision)
-    with draft_of(opened) as draft:
+    with draft_of(f"{opened.id}.md", opened.text) as draft:
         text = draft.edited_with(editor)
         if text == opened.text and summary in (None, opened.summary):
             return opened
@@ -210,10 +206,10 @@ def _with_policy(documents: AnyDocuments, document_id: str, policy: AgentWrites,
 
 
 def _seen(documents: AnyDocuments, document_id: str, if_match: str | None) -> str:
-    return _expanded(if_match, documents.info(document_id).revision)
+    return expanded(if_match, documents.info(document_id).revision)
 
 
-def _expanded(if_match: str | None, current: str) -> str:
+def expanded(if_match: str | None, current: str) -> str:
     """The revision to replace: the current one, whole, also where the caller gave only its beginning."""
     if if_match is None or (len(if_match) >= _SHORTEST and current.startswith(if_match)):
         return current

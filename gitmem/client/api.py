@@ -1,4 +1,4 @@
-"""Requests to the management API, and what its answers mean."""
+"""Requests to a server's API, and what its answers mean."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gitmem.limits import BODY_BYTES
 
 T = TypeVar("T")
 
-_BASE: Final = "/api/managed-agents"
+_MANAGEMENT: Final = "/api/managed-agents"
 
 
 class Api:
-    """A server's management API, for whoever has `api_key`; None where the server needs none."""
+    """A server's API, for whoever has `api_key`; None where the server needs none."""
 
     def __init__(self, connections: Connections, api_key: str | None) -> None:
         """Raises InvalidRequestError for what cannot be a key."""
@@ -36,16 +36,21 @@ class Api:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         wait: float = 0,
+        base: str = _MANAGEMENT,
+        most: int = BODY_BYTES,
     ) -> Answer:
-        """Send a request to `path`, a segment each. Raises what the server answers, as the library would."""
-        target = "/".join((_BASE, *(quote(segment, safe="") for segment in path)))
+        """Send a request to `path` below `base`, a segment each, with a body of `most` bytes.
+
+        Raises what the server answers, as the library would.
+        """
+        target = "/".join((base, *(quote(segment, safe="") for segment in path)))
         given = {name: value for name, value in (query or {}).items() if value is not None}
         sent = self._headers | dict(headers or {})
         data = None
         if body is not None:
             data = json.dumps(body, ensure_ascii=False).encode()
-            if len(data) > BODY_BYTES:
-                raise LimitExceededError("The request", len(data), BODY_BYTES)
+            if len(data) > most:
+                raise LimitExceededError("The request", len(data), most)
             sent["content-type"] = "application/json"
         if given:
             target += "?" + urlencode(given, errors="surrogatepass")

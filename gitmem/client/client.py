@@ -10,6 +10,7 @@ from gitmem.client import decoding
 from gitmem.client.api import Api
 from gitmem.client.connections import Connections
 from gitmem.client.documents import RemoteDocuments
+from gitmem.client.files import RemoteFiles
 from gitmem.client.sessions import RemoteSession, RemoteSessions, read_session
 from gitmem.errors import InvalidRequestError
 from gitmem.limits import check_resource_id
@@ -59,6 +60,10 @@ class RemoteProject:
         if name not in ENVIRONMENTS:
             raise InvalidRequestError(f"{ascii(name)[:40]} is no environment: use development or production.")
         return RemoteEnvironment(self._api, self.id, name)
+
+    def files(self) -> RemoteFiles:
+        """The memory files as the key's member sees them (seed 003)."""
+        return RemoteFiles(self._api, self.id)
 
     def session(self, session_id: str) -> RemoteSession:
         """A session of either environment, by its id. Raises NotFoundError."""

@@ -7,6 +7,7 @@ from typing import Any
 from gitmem.admission import BindingState
 from gitmem.bindings import Binding
 from gitmem.events import SessionEvent
+from gitmem.files import FileRevision, FileRevisions, MemoryFile, MemoryFileInfo, MemoryFilePage
 from gitmem.recall import MemorySource, MemoryView
 from gitmem.records import (
     Deployment,
@@ -141,6 +142,24 @@ def rejected(value: Any) -> Rejected:
         max_bytes=value.get("maxBytes"),
         bound=tuple(value["bound"]) if "bound" in value else None,
     )
+
+
+def memory_file(value: Any) -> MemoryFile:
+    return MemoryFile(**_fields(MemoryFile, value))
+
+
+def memory_files(value: Any) -> MemoryFilePage:
+    infos = (MemoryFileInfo(**_fields(MemoryFileInfo, info)) for info in value["files"])
+    return MemoryFilePage(files=tuple(infos), next_cursor=value["next_cursor"])
+
+
+def file_revisions(value: Any) -> FileRevisions:
+    revisions = (FileRevision(**_fields(FileRevision, revision)) for revision in value["revisions"])
+    return FileRevisions(revisions=tuple(revisions), next_cursor=value["next_cursor"])
+
+
+def _fields(record: type[MemoryFile | MemoryFileInfo | FileRevision], value: Any) -> dict[str, Any]:
+    return {field: value[field] for field in record.__slots__}
 
 
 def _info(value: Any) -> dict[str, Any]:

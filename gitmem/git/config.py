@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import pygit2
@@ -49,6 +49,15 @@ def is_malformed(path: str) -> bool:
     except (pygit2.GitError, OSError, ValueError):
         return True
     return b"\0" in data
+
+
+def identity(configs: Iterable[Config]) -> tuple[str, str] | None:
+    """The name and the address that the first of the files that has them sets; None without either."""
+    known = tuple(configs)
+    name, email = (
+        next(filter(None, (config.text(key) for config in known)), "") for key in ("user.name", "user.email")
+    )
+    return (name, email) if name or email else None
 
 
 def shared_configs() -> Iterator[Config]:

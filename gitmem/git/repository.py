@@ -11,7 +11,7 @@ from typing import Final
 from gitmem.errors import BusyError, DamagedError, StorageError
 from gitmem.failpoints import reach
 from gitmem.git.commits import Commit, Person, parse
-from gitmem.git.config import Config, shared_configs
+from gitmem.git.config import Config, identity, shared_configs
 from gitmem.git.drivers import install
 from gitmem.git.files import busy, older_than_boot, read_small, storage, sync_file_system, sync_path
 from gitmem.git.journal import Journal, Record, StagedObject, from_this_boot, staged_objects
@@ -415,10 +415,8 @@ class Repository:
 
     def person(self) -> Person | None:
         """The identity that plain git would commit with, from Git's configuration files."""
-        configs = (self._config, *shared_configs())
-        name = next((found for config in configs if (found := config.text("user.name"))), None)
-        email = next((found for config in configs if (found := config.text("user.email"))), None)
-        return Person(name or "", email or "") if name or email else None
+        found = identity((self._config, *shared_configs()))
+        return Person(*found) if found else None
 
     def _state(self, name: str) -> str:
         try:

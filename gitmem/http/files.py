@@ -7,6 +7,7 @@ from typing import cast
 
 from msgspec import UNSET
 
+from gitmem.errors import InvalidRequestError
 from gitmem.filepaths import Scope, check_scope
 from gitmem.files import ANYTHING, Expected, Files, Role
 from gitmem.http.answers import Answer, as_json
@@ -52,6 +53,12 @@ def remove(call: Call) -> Answer:
 
 def context(call: Call) -> Answer:
     return as_json({"files": [file.to_json() for file in _files(call).context()]})
+
+
+def read_switch(call: Call) -> Answer:
+    if _scope(call) != "personal":
+        raise InvalidRequestError("Only personal memory can be off: scope must be personal.")
+    return as_json({"scope": "personal", "enabled": _files(call).is_enabled()})
 
 
 def switch(call: Call) -> Answer:

@@ -340,6 +340,16 @@ OPERATIONS: Final = (
         for_members=True,
     ),
     Operation(
+        method="GET",
+        path=_FILES,
+        name="readPersonalMemorySwitch",
+        about="Whether the caller's personal memory is on.",
+        handler=files.read_switch,
+        success={200: "MemorySwitch"},
+        query=(SCOPE,),
+        for_members=True,
+    ),
+    Operation(
         method="PATCH",
         path=_FILES,
         name="switchPersonalMemory",

@@ -12,7 +12,7 @@ import pytest
 import gitmem
 from gitmem import doctor
 from gitmem.keys import Keys
-from tests.faces.faces import CommandLine, Face, Library
+from tests.faces.faces import MEMBER, CommandLine, Face, Library
 from tests.http.server import Server
 
 KINDS = ("store", "client", "command line", "command line on a server")
@@ -26,7 +26,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "store"
         gitmem.open_store(self.folder, create=True).close()
-        _, self.key = Keys(str(self.folder)).create(name="faces")
+        _, self.key = Keys(str(self.folder)).create(name="faces", member=MEMBER, role="owner")
         self.key_file = folder / "key"
         self.key_file.write_text(f"{self.key}\n")
 
@@ -63,11 +63,13 @@ def face(request: pytest.FixtureRequest, place: Place) -> Iterator[Face]:
     match request.param:
         case "store":
             with gitmem.open_store(place.folder) as store:
-                yield cast(Face, Library(store.project(project)))
+                found = store.project(project)
+                yield cast(Face, Library(found, found.files(member=MEMBER)))
         case "client":
             url = request.getfixturevalue("served").url
             with gitmem.Client(url, place.key) as client:
-                yield cast(Face, Library(client.project(project)))
+                remote = client.project(project)
+                yield cast(Face, Library(remote, remote.files()))
         case "command line":
             yield CommandLine("--store", str(place.folder), "--project", project)
         case _:

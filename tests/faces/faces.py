@@ -15,6 +15,12 @@ import gitmem
 from gitmem import export as exporting
 from gitmem.cli.main import cli
 from gitmem.client.client import RemoteEnvironment, RemoteProject
+from gitmem.client.files import RemoteFiles
+from gitmem.filepaths import Scope, normalized
+from gitmem.files import ANYTHING, Files
+
+MEMBER = "pat@example.org"
+"""Whose memory files every face sees."""
 
 
 class Refused(Exception):
@@ -50,13 +56,25 @@ class Face(Protocol):
     def session(self, session_id: str) -> Any: ...
     def end(self, session_id: str) -> Any: ...
     def events(self, session_id: str, *, after: int = 0) -> Any: ...
+    def put_file(
+        self, scope: Scope, path: str, text: str, *, if_match: str | None = None, new: bool = False
+    ) -> Any: ...
+    def show_file(self, scope: Scope, path: str, *, revision: str | None = None) -> Any: ...
+    def files(self, scope: Scope) -> Any: ...
+    def file_log(self, scope: Scope, path: str) -> Any: ...
+    def file_diff(self, scope: Scope, path: str, *revisions: str) -> Any: ...
+    def restore_file(self, scope: Scope, path: str, revision: str) -> Any: ...
+    def remove_file(self, scope: Scope, path: str, *, if_match: str | None = None) -> Any: ...
+    def context(self) -> Any: ...
+    def enable(self, enabled: bool) -> Any: ...
 
 
 class Library:
     """The library, on a store here or on a server."""
 
-    def __init__(self, project: gitmem.Project | RemoteProject) -> None:
+    def __init__(self, project: gitmem.Project | RemoteProject, files: Files | RemoteFiles) -> None:
         self._project = project
+        self._files = files
         self._environment: gitmem.Environment | RemoteEnvironment = project.environment()
         self._notes = self._environment.documents("notes")
 
@@ -152,6 +170,42 @@ class Library:
     def events(self, session_id: str, *, after: int = 0) -> Any:
         return {"events": [event.to_json() for event in self._project.session(session_id).events(after)]}
 
+    def put_file(self, scope: Scope, path: str, text: str, *, if_match: str | None = None, new: bool = False) -> Any:
+        expected = None if new else ANYTHING if if_match is None else if_match
+        return self._files.put(scope, path, text, expected_revision_id=expected).to_json()
+
+    def show_file(self, scope: Scope, path: str, *, revision: str | None = None) -> Any:
+        return self._files.read(scope, path, at=revision).to_json()
+
+    def files(self, scope: Scope) -> Any:
+        found = [self._files.list(scope)]
+        while (cursor := found[-1].next_cursor) is not None:
+            found.append(self._files.list(scope, cursor=cursor))
+        return {"files": [info.to_json() for page in found for info in page.files]}
+
+    def file_log(self, scope: Scope, path: str) -> Any:
+        found = [self._files.history(scope, path)]
+        while (cursor := found[-1].next_cursor) is not None:
+            found.append(self._files.history(scope, path, cursor=cursor))
+        return {"revisions": [revision.to_json() for page in found for revision in page.revisions]}
+
+    def file_diff(self, scope: Scope, path: str, *revisions: str) -> Any:
+        return {"diff": self._files.diff(scope, path, *revisions)}
+
+    def restore_file(self, scope: Scope, path: str, revision: str) -> Any:
+        return self._files.restore(scope, path, revision).to_json()
+
+    def remove_file(self, scope: Scope, path: str, *, if_match: str | None = None) -> Any:
+        self._files.remove(scope, path, expected_revision_id=ANYTHING if if_match is None else if_match)
+        return {"scope": scope, "path": normalized(scope, path), "removed": True}
+
+    def context(self) -> Any:
+        return {"files": [file.to_json() for file in self._files.context()]}
+
+    def enable(self, enabled: bool) -> Any:
+        self._files.enable(enabled)
+        return {"scope": "personal", "enabled": self._files.is_enabled()}
+
     def _seen(self, document_id: str, if_match: str | None = None) -> str:
         return self._notes.info(document_id).revision if if_match is None else if_match
 
@@ -224,11 +278,38 @@ class CommandLine:
     def events(self, session_id: str, *, after: int = 0) -> Any:
         return self._run("session", "events", "--after", str(after), "--", session_id)
 
+    def put_file(self, scope: Scope, path: str, text: str, *, if_match: str | None = None, new: bool = False) -> Any:
+        options = [*_option("--if-match", if_match), *(["--new"] if new else [])]
+        return self._run("file", "put", "--scope", scope, "--text-stdin", *options, "--", path, stdin=text)
+
+    def show_file(self, scope: Scope, path: str, *, revision: str | None = None) -> Any:
+        return self._run("file", "show", "--scope", scope, *_option("--revision", revision), "--", path)
+
+    def files(self, scope: Scope) -> Any:
+        return self._run("file", "list", "--scope", scope)
+
+    def file_log(self, scope: Scope, path: str) -> Any:
+        return self._run("file", "log", "--scope", scope, "--", path)
+
+    def file_diff(self, scope: Scope, path: str, *revisions: str) -> Any:
+        return self._run("file", "diff", "--scope", scope, "--", path, *revisions)
+
+    def restore_file(self, scope: Scope, path: str, revision: str) -> Any:
+        return self._run("file", "restore", "--scope", scope, "--", path, revision)
+
+    def remove_file(self, scope: Scope, path: str, *, if_match: str | None = None) -> Any:
+        return self._run("file", "remove", "--scope", scope, *_option("--if-match", if_match), "--", path)
+
+    def context(self) -> Any:
+        return self._run("file", "context")
+
+    def enable(self, enabled: bool) -> Any:
+        return self._run("file", "enable" if enabled else "disable")
+
     def _run(self, *arguments: str, stdin: str = "") -> Any:
         names = ("GITMEM_STORE", "GITMEM_PROJECT", "GITMEM_URL", "GITMEM_API_KEY", "VISUAL", "EDITOR")
-        done = CliRunner().invoke(
-            cli, [*self._where, "--json", *arguments], input=stdin.encode(), env=dict.fromkeys(names)
-        )
+        told: dict[str, str | None] = dict.fromkeys(names) | {"GITMEM_MEMBER": MEMBER}
+        done = CliRunner().invoke(cli, [*self._where, "--json", *arguments], input=stdin.encode(), env=told)
         if done.exit_code == 0:
             assert done.stderr == ""
             return json.loads(done.stdout)
